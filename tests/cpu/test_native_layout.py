@@ -1,11 +1,13 @@
 """Where arrays lie, as the CPU is asked for it in C, and new arrays: as the reference backend has them."""
 
 import gc
+import itertools
 
 import numpy as np
 import pytest
 
 import tensorcore
+from tensorcore.backend.places import kept_strides
 from tensorcore.plugin import XPBackend, dtypes
 
 from .native import needs_native
@@ -59,3 +61,21 @@ def test_shapes_that_no_array_has():
     with pytest.raises((AttributeError, TypeError)):
         cpu.allocate((2,), None)
     assert cpu.memory_stats()["allocated_bytes.current"] == before
+
+
+@pytest.mark.parametrize("name, options", [("clone", {}), ("cast", {"dtype": dtypes.float64}), ("cast", {"dtype": dtypes.int64}),
+                                           ("acosh", {}), ("digamma", {}), ("hypot", {}), ("logaddexp2", {})])  # fmt: skip
+def test_copies_and_formulas_lie_as_their_arguments_do(name, options):
+    """In the order of the dims that a dense result keeps, though nobody puts it in order afterwards; values are NumPy's."""
+    cpu, kernel = tensorcore.device("cpu"), tensorcore.device("cpu").kernels[name]
+    rng = np.random.default_rng(3)
+    for shape in [(3,), (4, 3), (1, 5), (2, 3, 4), (2, 1, 3), (3, 2, 1, 2), (0, 3)]:
+        for order in itertools.permutations(range(len(shape))):
+            back = tuple(np.argsort(order))
+            for step in (1, 2):
+                x = rng.uniform(1, 2, [shape[i] * step for i in order]).astype(np.float32).transpose(back)
+                x = x[tuple([slice(None, None, step)] * len(shape))]
+                given = (x, x[..., :1]) if name in ("hypot", "logaddexp2") else (x,)
+                made, expected = kernel(*given, **options), kernel.fallback(*given, **options)
+                assert cpu.strides(made) == kept_strides(shape, [(one.shape, cpu.strides(one)) for one in given])
+                np.testing.assert_allclose(made, expected, rtol=1e-5)

@@ -328,8 +328,8 @@ int cast_init(void) {
 }
 
 const native_spec cast_kernels[] = {
-    {"cast", run_cast, NULL},
-    {"clone", run_clone, NULL},
+    {"cast", run_cast, .ordered = true},
+    {"clone", run_clone, .ordered = true},
     {"contiguous", run_contiguous, NULL},
     {"copy", run_copy, NULL},
     {"full", run_full, NULL},

@@ -331,7 +331,7 @@ int formulas_init(void) {
     return 0;
 }
 
-#define FORMULA_SPEC(name, inputs) {#name, run_formula, &(const formula_op){FORMULA_##name, inputs}},
+#define FORMULA_SPEC(name, inputs) {#name, run_formula, &(const formula_op){FORMULA_##name, inputs}, .ordered = true},
 
 const native_spec formulas_kernels[] = {
     FORMULAS(FORMULA_SPEC)

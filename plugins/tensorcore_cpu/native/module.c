@@ -153,6 +153,8 @@ static PyObject *kernel_call(PyObject *self, PyObject *const *args, size_t nargs
         return made;
     if (!made && (PyErr_Occurred() || !(made = PyObject_Vectorcall(kernel->fallback, args, nargsf, kwnames))))
         return NULL;
+    if (PyArray_CheckExact(made) && PyArray_NDIM((PyArrayObject *)made) < 2)
+        return made; /* there is one order */
     return !kernel->lay || all_row_major(args, nargs) ? made : laid(kernel->lay, made, args, nargs, kwnames);
 }
 
@@ -260,7 +262,7 @@ static PyObject *over(PyObject *module, PyObject *args) {
             if (!fallback)
                 continue;
             PyObject *lay = PyDict_GetItemString(layings, spec->name);
-            PyObject *kernel = make_kernel(spec, fallback, lay, FAMILIES[family] == elementwise_kernels);
+            PyObject *kernel = make_kernel(spec, fallback, lay, spec->ordered || FAMILIES[family] == elementwise_kernels);
             if (!kernel || PyDict_SetItemString(made, spec->name, kernel))
                 Py_CLEAR(made);
             Py_XDECREF(kernel);

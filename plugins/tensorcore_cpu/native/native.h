@@ -28,6 +28,7 @@ typedef struct {
     const char *name; /* of the kernel in the backend's table */
     native_run run;
     const void *data; /* the family's own */
+    bool ordered;     /* whether its results lie as PyTorch's do, however the arguments lie */
 } native_spec;
 
 struct native_kernel {

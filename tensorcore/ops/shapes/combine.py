@@ -14,7 +14,7 @@ from tensorcore import dtypes
 from tensorcore.errors import ArgumentError, ArgumentTypeError, DtypeError, ShapeError, UsageError
 from tensorcore.formats import Size, only_strided
 from tensorcore.ops import rules
-from tensorcore.ops.creation.create import arange, empty_like, from_numpy
+from tensorcore.ops.creation.create import arange, from_numpy, like
 from tensorcore.ops.indexing.buckets import searchsorted
 from tensorcore.ops.kinds import operation
 from tensorcore.ops.operands import check_tensors, result_type
@@ -185,8 +185,8 @@ def fill(input: Tensor, value: Any) -> Tensor:
     """One value (a number or a 0-d tensor) in the shape and dtype of ``input``."""
     if type(input) is not Tensor:
         check_tensors("fill", input=input)
-    if input.node is None and not isinstance(value, Tensor):
-        return empty_like(input).fill_(value)  # type: ignore[attr-defined, no-any-return]
+    if input.node is None and dtypes.kind_of(value) is not None:
+        return like("fill", input, value, None, None, False)
     return input.clone().fill_(value)  # type: ignore[attr-defined, no-any-return]
 
 

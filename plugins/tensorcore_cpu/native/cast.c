@@ -89,6 +89,11 @@ static PyObject *copied(PyArrayObject *array, native_type from, native_type to, 
     return made;
 }
 
+PyObject *native_copied_over(PyArrayObject *from, PyArrayObject *to) {
+    const native_type type = native_array_type((PyObject *)from);
+    return type == TYPE_NONE ? NULL : copied(from, type, type, (PyObject *)to);
+}
+
 PyObject *native_converted(PyArrayObject *x, native_type from, native_type to) { return copied(x, from, to, NULL); }
 
 static PyObject *run_cast(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {

@@ -95,6 +95,17 @@ def test_dims_in_a_row_are_the_same_by_both_ways(name, number) -> None:
     assert _facts(outcome(method, x, start_dim=1)) == _facts(outcome(method.__wrapped__, x, start_dim=1))
 
 
+def test_a_part_is_the_same_by_both_ways() -> None:
+    """``narrow`` along each dim, from the front and the back, of nothing, and outside of the tensor."""
+    method = vars(Tensor)["narrow"]
+    for x in _inputs()[:-1]:
+        for args in [(d, a, n) for d in (-3, 0, 1, 5) for a in (-1, 0, 1, 3, 4) for n in (-1, 0, 2, 3)] + [
+            (0, True, 1), (0, HUGE, 1), (0, 1, HUGE), (True, 0, 1), (0, 0.0, 1), (0, torch.tensor(1), 1), (0, 0), (0, 0, 1, 1)]:  # fmt: skip
+            assert _facts(outcome(method, x, *args), x) == _facts(outcome(method.__wrapped__, x, *args), x), args
+        short, long = (outcome(one, x, 0, start=0, length=1) for one in (method, method.__wrapped__))
+        assert _facts(short, x) == _facts(long, x)
+
+
 def test_a_value_is_the_same_by_both_ways() -> None:
     """Of every dtype, of several elements, and where there are no values."""
     read = Tensor.item

@@ -149,6 +149,28 @@ static PyObject *run_getitem(const shortcut *self, PyObject *const *args, Py_ssi
     return by_index ? picked(self, args[0], args[1]) : part(self, args[0], args[1]);
 }
 
+/* views_part.py: narrow(input, dim, start, length) of ints inside the tensor; it knows what shows a part. */
+static PyObject *run_narrow(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    static PyObject *all, *one;
+    if (nargs != 4 || kwnames || !is_whole(args[0]) || !PyArray_CheckExact(SLOT(args[0], NATIVE)) || !PyLong_CheckExact(args[2]) ||
+        !PyLong_CheckExact(args[3]) || (!all && !(all = PySlice_New(NULL, NULL, NULL))) || (!one && !(one = PyLong_FromLong(1))))
+        return NULL;
+    PyArrayObject *x = (PyArrayObject *)SLOT(args[0], NATIVE);
+    int overflow, other;
+    const long start = PyLong_AsLongAndOverflow(args[2], &overflow), length = PyLong_AsLongAndOverflow(args[3], &other);
+    const Py_ssize_t dim = PyArray_NDIM(x) ? wrapped(args[1], PyArray_NDIM(x)) : NO_DIM;
+    if (overflow || other || dim == NO_DIM || start < 0 || length < 0 || length > PyArray_DIM(x, (int)dim) ||
+        start > PyArray_DIM(x, (int)dim) - length)
+        return NULL;
+    PyObject *stop = PyLong_FromLong(start + length), *part = stop ? PySlice_New(args[2], stop, one) : NULL;
+    PyObject *key = part ? PyTuple_New(dim + 1) : NULL;
+    for (Py_ssize_t i = 0; key && i <= dim; i++)
+        PyTuple_SET_ITEM(key, i, Py_NewRef(i < dim ? all : part));
+    Py_XDECREF(stop);
+    Py_XDECREF(part);
+    return shown_by(self->known[SHOW_SLICE], args[0], shortcut_names[A_KEY], key);
+}
+
 /* flat.py: flatten(input, start_dim=0, end_dim=-1), and ravel(input), which makes a view of one dim too; they know what shows the
    view and the name of its kernel, and whether it is ravel. */
 static PyObject *run_flattened(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
@@ -184,4 +206,4 @@ static PyObject *run_flattened(const shortcut *self, PyObject *const *args, Py_s
     return made;
 }
 
-const shortcut_spec reading_shortcuts[] = {{"getitem", run_getitem}, {"flattened", run_flattened}, {NULL, NULL}};
+const shortcut_spec reading_shortcuts[] = {{"getitem", run_getitem}, {"flattened", run_flattened}, {"narrow", run_narrow}, {NULL, NULL}};

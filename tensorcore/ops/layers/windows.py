@@ -12,7 +12,7 @@ from tensorcore.ops.kinds import operation
 from tensorcore.ops.layers.conv import conv1d, spread, window_counts
 from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.samples import nn as samples
-from tensorcore.tensor import Tensor
+from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = ["conv_tbc", "fold", "unfold"]
 
@@ -100,6 +100,15 @@ def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tenso
         if len(one.native.shape) != dims:
             raise ShapeError(f"conv_tbc: {name} must have {dims} dims, got {list(one.native.shape)}; reshape it")
     # Copies, since a kernel would lay its result out as what it gets, and that takes longer.
-    lines, windows = input.permute(1, 2, 0).contiguous(), weight.permute(2, 1, 0).contiguous()  # type: ignore[attr-defined]
-    made = conv1d(lines, windows, bias, padding=pad)
-    return made.permute(2, 0, 1).contiguous()  # type: ignore[attr-defined, no-any-return]
+    return _turned(conv1d(_turned(input, 1, 2, 0), _turned(weight, 2, 1, 0), bias, padding=pad), 2, 0, 1)
+
+
+def _turned(one: Tensor, *dims: int) -> Tensor:
+    """A tensor in row-major order with the dims of another; by two kernels where nobody has to know of a view."""
+    if type(one) is Tensor and one.node is None:
+        kernels = one.device.kernels
+        try:
+            return new_tensor(kernels["contiguous"](kernels["permute"](one.native, dims=dims)), one.dtype, one.device)
+        except MemoryError:
+            pass  # the complete call makes room
+    return one.permute(*dims).contiguous()  # type: ignore[attr-defined, no-any-return]

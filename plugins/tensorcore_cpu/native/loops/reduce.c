@@ -12,7 +12,7 @@
         mask_vector mask = (x beats best) | (x != x);                                                         \
         return CHOOSE(vector, mask_vector, mask, x, best);                                                    \
     }                                                                                                         \
-    static type name(const type *data, ptrdiff_t count) {                                                     \
+    static type name##_of_any(const type *data, ptrdiff_t count) {                                            \
         type best = data[0];                                                                                  \
         if (count < lanes) {                                                                                  \
             for (ptrdiff_t i = 1; i < count; i++)                                                             \
@@ -39,6 +39,37 @@
                 last[k] = ((last[k + width] beats last[k]) | (last[k + width] != last[k + width])) ? last[k + width] : last[k]; \
         best = last[0];                                                                                       \
         return best;                                                                                          \
+    }                                                                                                         \
+    /* One instruction, where neither is NaN. */                                                              \
+    ALWAYS_INLINE vector name##_of_numbers(vector x, vector best) {                                           \
+        vector made;                                                                                          \
+        for (int k = 0; k < lanes; k++)                                                                       \
+            made[k] = x[k] beats best[k] ? x[k] : best[k];                                                    \
+        return made;                                                                                          \
+    }                                                                                                         \
+    /* The sums are NaN where an element is, or infinities meet: then all are looked at again, one by one. */ \
+    static type name(const type *data, ptrdiff_t count) {                                                     \
+        const ptrdiff_t step = 4 * lanes;                                                                     \
+        if (count < 2 * step)                                                                                 \
+            return name##_of_any(data, count);                                                                \
+        vector best[4], sum[4];                                                                               \
+        for (int k = 0; k < 4; k++)                                                                           \
+            best[k] = sum[k] = *(const vector##_u *)(data + k * lanes);                                       \
+        for (ptrdiff_t i = step; i <= count - step; i += step)                                                \
+            for (int k = 0; k < 4; k++) {                                                                     \
+                const vector x = *(const vector##_u *)(data + i + k * lanes);                                 \
+                best[k] = name##_of_numbers(x, best[k]);                                                      \
+                sum[k] += x;                                                                                  \
+            }                                                                                                 \
+        sum[0] = (sum[0] + sum[1]) + (sum[2] + sum[3]);                                                       \
+        best[0] = name##_of_numbers(name##_of_numbers(best[0], best[1]), name##_of_numbers(best[2], best[3])); \
+        type found[lanes + 1], total = 0;                                                                     \
+        memcpy(found, &best[0], sizeof best[0]);                                                              \
+        for (int k = 0; k < lanes; k++)                                                                       \
+            total += sum[0][k];                                                                               \
+        const ptrdiff_t rest = count % step;                                                                  \
+        found[lanes] = rest ? name##_of_any(data + count - rest, rest) : found[0];                            \
+        return total != total ? name##_of_any(data, count) : name##_of_any(found, lanes + 1);                 \
     }
 
 #define STRIP_EXTREME(name, type, index, beats)                                                               \

@@ -8,6 +8,7 @@ import pytest
 import tensorcore as torch
 from tensorcore import dtypes
 from tensorcore.ops.calls import apply
+from tensorcore.ops.layers.ctc import _states
 from tensorcore.tensor import Tensor
 
 from .test_shortcuts import HUGE, Whole, outcome
@@ -142,3 +143,17 @@ def test_limits_are_found_once_for_each_class_and_dtype(limits) -> None:
             assert type(Own(one)) is Own
             assert Own(one) is Own(one)
     assert outcome(limits, 1, 2)[0] is TypeError
+
+
+@pytest.mark.parametrize("kind", [torch.int64, torch.int32])
+@pytest.mark.parametrize("counts", [(2, 3), (3, 0), (0, 0), (1, 4), (2, 9), (1,), [2, 3], (2.0, 3), (True, 1), (-1, 2)])
+def test_the_states_of_labels_are_the_same_by_both_ways(kind, counts) -> None:
+    """Of labels in rows, in a row and in columns of others; where some are no classes, or too few."""
+    rows = torch.tensor([[1, 1, 2, 3], [2, 3, 3, 0]], dtype=kind)
+    for labels in (rows, rows.t().contiguous().t(), rows[:, ::2], rows.flatten()[:5], rows[0], rows.flatten()[3:8:1], rows[:, :0], rows[0, 0]):
+        for blank, classes in ((0, 4), (3, 4), (0, 3)):
+            short, long = outcome(_states, labels, counts, blank, classes), outcome(_states.__wrapped__, labels, counts, blank, classes)
+            assert type(short[0]) is type(long[0])
+            for one, other in zip(short, long, strict=True):
+                assert np.array_equal(one, other)
+                assert not isinstance(one, np.ndarray) or one.dtype == other.dtype

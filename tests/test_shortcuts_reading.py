@@ -15,7 +15,7 @@ from .test_shortcuts import HUGE, Whole, outcome
 
 pytestmark = pytest.mark.skipif(not hasattr(apply, "__wrapped__"), reason="built without a compiler")
 ALL = slice(None)
-I, J = torch.tensor([2, 0, -1]), torch.tensor([[1], [0]])
+P, Q = torch.tensor([2, 0, -1]), torch.tensor([[1], [0]])
 
 
 def _inputs():
@@ -26,13 +26,16 @@ def _inputs():
 
 
 def _keys():
-    return [0, -3, 3, HUGE, True, Whole(1), 1.5, "a", None, ..., ALL, slice(1, None), slice(None, None, 2), (), (ALL,), (0, 1), (ALL, 0),
-            (..., -1), (None, 0), (ALL, None), (0, ALL, slice(1, 2)), (0, 0, 0, 0), (..., ...), [0, 2], [0, HUGE], [3], [], [[0, 1], [1, 0]],
-            [0, True], [True, False, True], [0, None], (I,), I, (ALL, I), (ALL, I, ALL), (I, I), (I, ALL, I), (I, J), (J, J), (I, 0), (..., I),
-            (None, I), (I, None), I.int(), I.byte(), I[0], I + 9, I.float(), (ALL, [0, 1]), ([0, 1], [1, 0]), I.numpy(), (I, I.numpy()),
-            I > 0, (I > 0, 0), (I > 0, I > 0), (ALL, I > 0), torch.ones(3, 3) > 0, torch.zeros(3, 3) > 0, torch.ones(2) > 0,
-            (torch.ones(3, 3) > 0, ALL), (I > 0, torch.tensor([0, 1])), torch.tensor(True), torch.zeros(0, dtype=torch.int64),
-            torch.zeros(3, device="meta", dtype=torch.int64)]  # fmt: skip
+    return [
+        0, -3, 3, HUGE, True, Whole(1), 1.5, "a", None, ..., ALL, slice(1, None), slice(None, None, 2), (), (ALL,), (0, 1),
+        (ALL, 0), (..., -1), (None, 0), (ALL, None), (0, ALL, slice(1, 2)), (0, 0, 0, 0), (..., ...), [0, 2], [0, HUGE],
+        [3], [], [[0, 1], [1, 0]], [0, True], [True, False, True], [0, None], (P,), P, (ALL, P), (ALL, P, ALL), (P, P),
+        (P, ALL, P), (P, Q), (Q, Q), (P, 0), (..., P), (None, P), (P, None), P.int(), P.byte(), P[0], P + 9, P.float(),
+        (ALL, [0, 1]), ([0, 1], [1, 0]), P.numpy(), (P, P.numpy()), P > 0, (P > 0, 0), (P > 0, P > 0), (ALL, P > 0),
+        torch.ones(3, 3) > 0, torch.zeros(3, 3) > 0, torch.ones(2) > 0, (torch.ones(3, 3) > 0, ALL),
+        (P > 0, torch.tensor([0, 1])), torch.tensor(True), torch.zeros(0, dtype=torch.int64),
+        torch.zeros(3, device="meta", dtype=torch.int64),
+    ]  # fmt: skip
 
 
 def _facts(made, x=None):
@@ -67,7 +70,7 @@ def test_a_subscript_says_the_same_by_both_ways(number) -> None:
 def test_elements_by_index_are_a_copy_and_parts_are_not() -> None:
     """A write to the first changes nothing, one to the second is counted and goes to the tensor."""
     x = torch.zeros(3, 3)
-    for key in (I, [0, 1], x == 0, (ALL, I)):
+    for key in (P, [0, 1], x == 0, (ALL, P)):
         x[key].add_(1)
     assert x.eq(0).all()
     assert x._version == 0
@@ -88,7 +91,16 @@ def test_a_part_of_a_recorded_tensor_has_its_gradient() -> None:
 def test_dims_in_a_row_are_the_same_by_both_ways(name, number) -> None:
     """Of every pair of dims, of views and copies, and with arguments that are none."""
     x, method = _inputs()[number], vars(Tensor)[name]
-    given = [(a, b) for a in range(-4, 4) for b in range(-4, 4)] + [(), (1,), (-1,), (0.5,), (True,), (HUGE,), (Whole(0), 1), (1, 2, 3)]
+    given = [(a, b) for a in range(-4, 4) for b in range(-4, 4)] + [
+        (),
+        (1,),
+        (-1,),
+        (0.5,),
+        (True,),
+        (HUGE,),
+        (Whole(0), 1),
+        (1, 2, 3),
+    ]
     for args in given if name == "flatten" else [(), (0,)]:
         short, long = outcome(method, x, *args), outcome(method.__wrapped__, x, *args)
         assert _facts(short, x) == _facts(long, x), args
@@ -100,8 +112,9 @@ def test_a_part_is_the_same_by_both_ways() -> None:
     """``narrow`` along each dim, from the front and the back, of nothing, and outside of the tensor."""
     method = vars(Tensor)["narrow"]
     for x in _inputs()[:-1]:
-        for args in [(d, a, n) for d in (-3, 0, 1, 5) for a in (-1, 0, 1, 3, 4) for n in (-1, 0, 2, 3)] + [
-            (0, True, 1), (0, HUGE, 1), (0, 1, HUGE), (True, 0, 1), (0, 0.0, 1), (0, torch.tensor(1), 1), (0, 0), (0, 0, 1, 1)]:  # fmt: skip
+        given = [(d, a, n) for d in (-3, 0, 1, 5) for a in (-1, 0, 1, 3, 4) for n in (-1, 0, 2, 3)]
+        given += [(0, True, 1), (0, HUGE, 1), (0, 1, HUGE), (True, 0, 1), (0, 0.0, 1), (0, torch.tensor(1), 1), (0, 0)]
+        for args in given:
             assert _facts(outcome(method, x, *args), x) == _facts(outcome(method.__wrapped__, x, *args), x), args
         short, long = (outcome(one, x, 0, start=0, length=1) for one in (method, method.__wrapped__))
         assert _facts(short, x) == _facts(long, x)
@@ -150,9 +163,19 @@ def test_limits_are_found_once_for_each_class_and_dtype(limits) -> None:
 def test_the_states_of_labels_are_the_same_by_both_ways(kind, counts) -> None:
     """Of labels in rows, in a row and in columns of others; where some are no classes, or too few."""
     rows = torch.tensor([[1, 1, 2, 3], [2, 3, 3, 0]], dtype=kind)
-    for labels in (rows, rows.t().contiguous().t(), rows[:, ::2], rows.flatten()[:5], rows[0], rows.flatten()[3:8:1], rows[:, :0], rows[0, 0]):
+    in_a_row = rows.flatten()
+    for labels in (
+        rows,
+        rows.t().contiguous().t(),
+        rows[:, ::2],
+        rows[:, :0],
+        in_a_row[:5],
+        in_a_row[3:8],
+        rows[0],
+        rows[0, 0],
+    ):
         for blank, classes in ((0, 4), (3, 4), (0, 3)):
-            short, long = outcome(_states, labels, counts, blank, classes), outcome(_states.__wrapped__, labels, counts, blank, classes)
+            short, long = [outcome(one, labels, counts, blank, classes) for one in (_states, _states.__wrapped__)]
             assert type(short[0]) is type(long[0])
             for one, other in zip(short, long, strict=True):
                 assert np.array_equal(one, other)

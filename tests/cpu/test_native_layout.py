@@ -63,7 +63,8 @@ def test_shapes_that_no_array_has():
     assert cpu.memory_stats()["allocated_bytes.current"] == before
 
 
-@pytest.mark.parametrize("name, options", [("clone", {}), ("cast", {"dtype": dtypes.float64}), ("cast", {"dtype": dtypes.int64}), ("flip", {"dims": (0,)}),
+@pytest.mark.parametrize("name, options", [("clone", {}), ("cast", {"dtype": dtypes.float64}), ("cast", {"dtype": dtypes.int64}),
+                                           ("flip", {"dims": (0,)}),
                                            ("acosh", {}), ("digamma", {}), ("hypot", {}), ("logaddexp2", {})])  # fmt: skip
 def test_results_lie_as_their_arguments_do(name, options):
     """In the order of the dims that a dense result keeps, whoever puts it in order; values are NumPy's."""

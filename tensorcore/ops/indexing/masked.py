@@ -137,12 +137,20 @@ def masked_scatter(name: str, write: bool, input: Tensor, mask: Tensor, source: 
 
 def _scattered_plainly(input: Any, mask: Any, source: Any, write: bool) -> Tensor | None:
     """The result of a call without a history and of one shape; None for other calls."""
-    if not (type(input) is type(mask) is type(source) is Tensor and source.dtype is input.dtype and mask.dtype is dtypes.bool_):
+    if not (
+        type(input) is type(mask) is type(source) is Tensor
+        and source.dtype is input.dtype
+        and mask.dtype is dtypes.bool_
+    ):
         return None
     device, version = input.device, input.version if write else None
     if mask.device is not device or source.device is not device or not device.capabilities.values:
         return None
-    if source.node is not None or mask.native.shape != input.native.shape or not (is_free(input) if write else input.node is None):
+    if (
+        source.node is not None
+        or mask.native.shape != input.native.shape
+        or not (is_free(input) if write else input.node is None)
+    ):
         return None
     if version is not None and (mask.version is version or source.version is version):
         return None

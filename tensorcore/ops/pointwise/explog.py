@@ -12,10 +12,8 @@ from tensorcore.ops.calls import PLAIN_FLOATS, apply
 from tensorcore.ops.define import OPS, Op, by_slope
 from tensorcore.ops.inplace import usual_write
 from tensorcore.ops.kinds import (
-    BOOL,
     COMPLEX,
     FLOATING,
-    INTEGER,
     REAL,
     composite,
     computes_in,

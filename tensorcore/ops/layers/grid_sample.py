@@ -177,12 +177,12 @@ def _check(input: Any, grid: Any, mode: str, padding_mode: str) -> None:
         raise ArgumentError(
             f"grid_sample: expected padding_mode to be 'zeros', 'border', or 'reflection', got {padding_mode!r}; pass one"
         )
-    for name, one in (("input", input), ("grid", grid)):
-        if not isinstance(one, Tensor):
-            raise ArgumentTypeError(
-                f"grid_sample: expected argument '{name}' to be a Tensor, got {type(one).__name__}; use torch.tensor(...)"
-            )
-    shape, places = tuple(input.native.shape), tuple(grid.native.shape)
+    if not (isinstance(input, Tensor) and isinstance(grid, Tensor)):
+        name, one = ("input", input) if not isinstance(input, Tensor) else ("grid", grid)
+        raise ArgumentTypeError(
+            f"grid_sample: expected argument '{name}' to be a Tensor, got {type(one).__name__}; use torch.tensor(...)"
+        )
+    shape, places = input.native.shape, grid.native.shape
     if len(shape) not in (4, 5) or len(places) != len(shape):
         raise ShapeError(
             f"grid_sample: expected 4D or 5D input and grid with same number of dimensions, got {list(shape)} and {list(places)}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-from tensorcore.errors import ArgumentTypeError, ShapeError, UsageError
+from tensorcore.errors import ShapeError, UsageError
 from tensorcore.ops.calls import apply
 from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import operation
@@ -92,13 +92,11 @@ def fold(
 @operation(samples=samples.conv_tbc, method=False)
 def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
     """``conv1d`` of (time, batch, channels) with a weight (kernel, channels, out) and a bias (out): (time, batch, out)."""
-    for name, one, dims in (("input", input, 3), ("weight", weight, 3), ("bias", bias, 1)):
-        if not isinstance(one, Tensor):
-            raise ArgumentTypeError(
-                f"conv_tbc: expected argument '{name}' to be a Tensor, got {type(one).__name__}; use torch.tensor(...)"
-            )
-        if len(one.native.shape) != dims:
-            raise ShapeError(f"conv_tbc: {name} must have {dims} dims, got {list(one.native.shape)}; reshape it")
+    check_tensors("conv_tbc", input=input, weight=weight, bias=bias)
+    if not len(input.native.shape) == len(weight.native.shape) == 3 == len(bias.native.shape) + 2:
+        for name, one, dims in (("input", input, 3), ("weight", weight, 3), ("bias", bias, 1)):
+            if len(one.native.shape) != dims:
+                raise ShapeError(f"conv_tbc: {name} must have {dims} dims, got {list(one.native.shape)}; reshape it")
     # Copies, since a kernel would lay its result out as what it gets, and that takes longer.
     return _turned(conv1d(_turned(input, 1, 2, 0), _turned(weight, 2, 1, 0), bias, padding=pad), 2, 0, 1)
 

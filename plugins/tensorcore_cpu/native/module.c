@@ -1,6 +1,7 @@
 /* The extension module: the kernel objects, and the choice of an instruction set when it is imported. */
 #include "halves.h"
 #include "native.h"
+#include "rows.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -191,10 +192,30 @@ static PyObject *laid(const native_kernel *kernel, PyObject *made, PyObject *con
     return put;
 }
 
+enum { MOST_OPTIONS = 8, SMALL = 1 << 13 }; /* elements whose copy takes less than a call of NumPy's kernel */
+
+/* What the kernel makes of a small first array that is not in row-major order, by a copy that is. */
+static PyObject *of_dense(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyArrayObject *x = (PyArrayObject *)args[0];
+    if (nargs != 1 || !PyArray_CheckExact(args[0]) || PyArray_IS_C_CONTIGUOUS(x) || PyArray_SIZE(x) > SMALL ||
+        native_array_type(args[0]) == TYPE_NONE || (kwnames && PyTuple_GET_SIZE(kwnames) > MOST_OPTIONS))
+        return NULL;
+    PyObject *given[1 + MOST_OPTIONS] = {(PyObject *)native_dense(args[0])}, *made;
+    if (!given[0])
+        return NULL;
+    if (kwnames)
+        memcpy(given + 1, args + 1, (size_t)PyTuple_GET_SIZE(kwnames) * sizeof *given);
+    made = kernel->run(kernel, given, nargs, kwnames);
+    Py_DECREF(given[0]);
+    return made;
+}
+
 static PyObject *kernel_call(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames) {
     const native_kernel *kernel = (native_kernel *)self;
     Py_ssize_t nargs = PyVectorcall_NARGS(nargsf);
     PyObject *made = nargs ? kernel->run(kernel, args, nargs, kwnames) : NULL; /* no kernel takes nothing, and `args` may be NULL then */
+    if (!made && kernel->dense && nargs && !PyErr_Occurred())
+        made = of_dense(kernel, args, nargs, kwnames);
     if (!made && kernel->rounds && nargs && !PyErr_Occurred())
         made = native_widened(kernel, args, nargs, kwnames);
     if (made && kernel->ordered)
@@ -257,6 +278,7 @@ static PyObject *make_kernel(const native_spec *spec, PyObject *fallback, PyObje
     made->fallback = Py_NewRef(fallback);
     made->lay = Py_XNewRef(lay);
     made->ordered = ordered;
+    made->dense = spec->dense;
     PyObject *rule = lay ? PyObject_GetAttrString(lay, "rule") : NULL;
     made->aligned = rule && PyUnicode_CompareWithASCIIString(rule, "aligned") == 0;
     made->known = made->aligned || (rule && PyUnicode_CompareWithASCIIString(rule, "row_major") == 0);

@@ -29,6 +29,7 @@ typedef struct {
     native_run run;
     const void *data; /* the family's own */
     bool ordered;     /* whether its results lie as PyTorch's do, however the arguments lie */
+    bool dense;       /* whether it declines arrays for their strides: it gets small ones as copies in row-major order then */
 } native_spec;
 
 struct native_kernel {
@@ -40,6 +41,7 @@ struct native_kernel {
     PyObject *fallback; /* the NumPy kernel */
     PyObject *lay;      /* puts results in order: called with result, arguments and options; NULL where they need none */
     bool ordered;       /* whether `run` does so itself */
+    bool dense;         /* whether `run` declines arrays for their strides */
     bool known, aligned; /* whether `lay` keeps to row-major order, or to that of the arguments: C does it where it can */
     const char *rounds; /* what halves.c says of its results; NULL where half types are not for `run` */
 };

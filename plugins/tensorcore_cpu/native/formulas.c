@@ -338,7 +338,7 @@ const native_spec formulas_kernels[] = {
     {"frexp", run_frexp, NULL},
     {"complex", run_complex, NULL},
     {"polar", run_polar, NULL},
-    {"norm", run_norm, NULL},
+    {"norm", run_norm, NULL, .dense = true},
     {"prod", run_product, NULL},
     {NULL, NULL, NULL},
 };

@@ -136,7 +136,7 @@ static PyObject *placed(const native_kernel *kernel, PyObject *one, PyObject *co
     if (!made || PyArray_NDIM(made) < 2) /* there is one order */
         return Py_NewRef(one);
     const native_type type = native_array_type(one);
-    if (type == TYPE_NONE || !native_kept_order(made, kernel->aligned, args, nargs, axes))
+    if (type == TYPE_NONE || (kernel->low && PyArray_NDIM(made) > 3) || !native_kept_order(made, kernel->aligned, args, nargs, axes))
         return NULL;
     if (native_lies_so(made, axes, &but_for_ones))
         return Py_NewRef(one);
@@ -192,21 +192,43 @@ static PyObject *laid(const native_kernel *kernel, PyObject *made, PyObject *con
     return put;
 }
 
-enum { MOST_OPTIONS = 8, SMALL = 1 << 13 }; /* elements whose copy takes less than a call of NumPy's kernel */
+enum { MOST = 12, SMALL = 1 << 13 }; /* arguments; elements whose copy takes less than a call of NumPy's kernel */
 
-/* What the kernel makes of a small first array that is not in row-major order, by a copy that is. */
+/* An argument in row-major order, a list with all of its arrays so; NULL where one is no small array of a type that kernels know. */
+static PyObject *dense_of(PyObject *one, bool *changed) {
+    if (PyList_CheckExact(one)) {
+        PyObject *made = PyList_New(PyList_GET_SIZE(one));
+        for (Py_ssize_t i = 0; made && i < PyList_GET_SIZE(made); i++) {
+            PyObject *item = i < PyList_GET_SIZE(one) ? dense_of(PyList_GET_ITEM(one, i), changed) : NULL;
+            if (item)
+                PyList_SET_ITEM(made, i, item);
+            else
+                Py_CLEAR(made);
+        }
+        return made;
+    }
+    if (!PyArray_CheckExact(one) || PyArray_IS_C_CONTIGUOUS((PyArrayObject *)one))
+        return Py_NewRef(one);
+    if (PyArray_SIZE((PyArrayObject *)one) > SMALL || native_array_type(one) == TYPE_NONE)
+        return NULL;
+    *changed = true;
+    return (PyObject *)native_dense(one);
+}
+
+/* What the kernel makes of small arrays that are not in row-major order, by copies that are. */
 static PyObject *of_dense(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
-    PyArrayObject *x = (PyArrayObject *)args[0];
-    if (nargs != 1 || !PyArray_CheckExact(args[0]) || PyArray_IS_C_CONTIGUOUS(x) || PyArray_SIZE(x) > SMALL ||
-        native_array_type(args[0]) == TYPE_NONE || (kwnames && PyTuple_GET_SIZE(kwnames) > MOST_OPTIONS))
+    const Py_ssize_t all = nargs + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
+    PyObject *given[MOST], *made = NULL;
+    Py_ssize_t count = 0;
+    bool changed = false;
+    if (all > MOST)
         return NULL;
-    PyObject *given[1 + MOST_OPTIONS] = {(PyObject *)native_dense(args[0])}, *made;
-    if (!given[0])
-        return NULL;
-    if (kwnames)
-        memcpy(given + 1, args + 1, (size_t)PyTuple_GET_SIZE(kwnames) * sizeof *given);
-    made = kernel->run(kernel, given, nargs, kwnames);
-    Py_DECREF(given[0]);
+    while (count < all && (given[count] = count < nargs ? dense_of(args[count], &changed) : Py_NewRef(args[count])))
+        count++;
+    if (count == all && changed)
+        made = kernel->run(kernel, given, nargs, kwnames);
+    while (count)
+        Py_DECREF(given[--count]);
     return made;
 }
 
@@ -281,7 +303,11 @@ static PyObject *make_kernel(const native_spec *spec, PyObject *fallback, PyObje
     made->dense = spec->dense;
     PyObject *rule = lay ? PyObject_GetAttrString(lay, "rule") : NULL;
     made->aligned = rule && PyUnicode_CompareWithASCIIString(rule, "aligned") == 0;
-    made->known = made->aligned || (rule && PyUnicode_CompareWithASCIIString(rule, "row_major") == 0);
+    made->low = false;
+    static const char *const channels[] = {"channels_last", "with_weight", "joined", "stacked"}; /* which are innermost in images */
+    for (size_t i = 0; rule && i < sizeof channels / sizeof *channels; i++)
+        made->low |= PyUnicode_CompareWithASCIIString(rule, channels[i]) == 0;
+    made->known = made->aligned || made->low || (rule && PyUnicode_CompareWithASCIIString(rule, "row_major") == 0);
     Py_XDECREF(rule);
     PyErr_Clear();
     made->rounds = native_rounds(spec->name);

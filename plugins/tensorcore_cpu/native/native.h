@@ -29,7 +29,7 @@ typedef struct {
     native_run run;
     const void *data; /* the family's own */
     bool ordered;     /* whether its results lie as PyTorch's do, however the arguments lie */
-    bool dense;       /* whether it declines arrays for their strides: it gets small ones as copies in row-major order then */
+    bool dense;       /* whether it declines arrays for their strides: it gets small ones in row-major order then */
 } native_spec;
 
 struct native_kernel {
@@ -42,7 +42,8 @@ struct native_kernel {
     PyObject *lay;      /* puts results in order: called with result, arguments and options; NULL where they need none */
     bool ordered;       /* whether `run` does so itself */
     bool dense;         /* whether `run` declines arrays for their strides */
-    bool known, aligned; /* whether `lay` keeps to row-major order, or to that of the arguments: C does it where it can */
+    /* Whether `lay` keeps to row-major order, up to three dims alone, or to the order of the arguments: C does it where it can. */
+    bool known, low, aligned;
     const char *rounds; /* what halves.c says of its results; NULL where half types are not for `run` */
 };
 

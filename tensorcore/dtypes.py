@@ -9,6 +9,7 @@ import ml_dtypes
 import numpy as np
 
 from tensorcore.errors import ArgumentTypeError, DtypeError
+from tensorcore.shortcuts import before
 
 __all__ = [
     "bfloat16", "bool_", "can_cast", "complex64", "complex128", "dtype", "finfo", "float16", "float32",
@@ -214,15 +215,17 @@ class _Limits:
     """What is found once for each dtype, and does not change."""
 
     dtype: str
-    _kept: ClassVar[dict[tuple[type, object], Any]] = {}
+    _kept: ClassVar[dict[type, dict[object, Any]]] = {}
 
+    @before("limits", _kept)
     def __new__(cls, type: dtype | None = None) -> Self:
+        kept = cls._kept.setdefault(cls, {})
         try:
-            return cls._kept[cls, type or _default]  # type: ignore[no-any-return]
+            return kept[type or _default]  # type: ignore[no-any-return]
         except (KeyError, TypeError):
             made = super().__new__(cls)
             vars(made).update(made._limits(type))
-            return cls._kept.setdefault((cls, type or _default), made)  # type: ignore[no-any-return]
+            return kept.setdefault(type or _default, made)  # type: ignore[no-any-return]
 
     def _limits(self, type: dtype | None) -> dict[str, object]:
         raise NotImplementedError

@@ -369,6 +369,7 @@ class Tensor:
 
     # Values on the host
 
+    @before("item")
     def item(self) -> Any:
         """The value of a tensor with one element as a Python number."""
         native = self.native
@@ -395,8 +396,7 @@ class Tensor:
                 f"bool: Boolean value of Tensor with {'more than one value' if self.numel() else 'no values'} is "
                 f"ambiguous, got shape {list(self.native.shape)}; use .any() or .all()"
             )
-        device = self.device
-        return bool(device.to_host(self.native).item() if device.capabilities.values else self.item())
+        return bool(self.item())
 
     def __float__(self) -> float:
         return float(self.item())

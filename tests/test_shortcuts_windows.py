@@ -135,3 +135,16 @@ def test_a_shuffle_knows_inference_mode() -> None:
     with torch.inference_mode():
         assert F.pixel_shuffle(torch.zeros(1, 4, 2, 2), 2).is_inference()
     assert not F.pixel_shuffle(torch.zeros(1, 4, 2, 2), 2).is_inference()
+
+
+@pytest.mark.parametrize("at", range(4))
+@pytest.mark.parametrize("value", [*VALUES, 0, (0, 1), 1, (4, 4), (9, 0)])
+def test_the_options_of_an_adjoint_are_the_same_by_both_ways(at, value) -> None:
+    """One of them of every kind, the others usual: tuples and sizes, or what is wrong with it."""
+    for given in ([2, (1, 1), 1, 1], [(3, 1), 0, 0, (1, 2)], [1, 9, 0, 1]):
+        options = [*given[:at], value, *given[at + 1 :]]
+        for sizes, window in (((4, 5), (3, 2)), ((0, 1), (1, 1))):
+            short, long = two_ways(conv._turned_windows, "op", sizes, window, *options)
+            assert short == long
+            if type(short[0]) is tuple:
+                assert [[type(one) for one in part] for part in short] == [[type(one) for one in part] for part in long]

@@ -85,9 +85,8 @@ static bool holds_values(PyObject *device) {
     return values == Py_True;
 }
 
-/* tensor.py: __bool__(tensor) of one element, which the device hands to the host */
-static PyObject *run_is_true(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
-    PyObject *tensor = asked(args, nargs, kwnames);
+/* The value of a tensor of one element, which the device hands to the host; NULL where it is none. */
+static PyObject *value_of(PyObject *tensor) {
     PyArrayObject *array = array_of(tensor);
     if (!array || PyArray_SIZE(array) != 1 || !SLOT(tensor, DEVICE) || !holds_values(SLOT(tensor, DEVICE)))
         return NULL;
@@ -95,9 +94,40 @@ static PyObject *run_is_true(const shortcut *self, PyObject *const *args, Py_ssi
     if (host && PyArray_CheckExact(host) && PyArray_SIZE((PyArrayObject *)host) == 1)
         value = PyArray_GETITEM((PyArrayObject *)host, PyArray_BYTES((PyArrayObject *)host));
     Py_XDECREF(host);
+    return value;
+}
+
+/* tensor.py: __bool__(tensor) */
+static PyObject *run_is_true(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyObject *value = value_of(asked(args, nargs, kwnames));
     const int truth = value ? PyObject_IsTrue(value) : -1;
     Py_XDECREF(value);
     return truth < 0 ? NULL : PyBool_FromLong(truth);
+}
+
+/* tensor.py: item(tensor), of numbers that are Python's own as they come from an array */
+static PyObject *run_item(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyObject *value = value_of(asked(args, nargs, kwnames));
+    const bool own = value && (PyFloat_CheckExact(value) || PyLong_CheckExact(value) || PyBool_Check(value) || PyComplex_CheckExact(value));
+    if (!own)
+        Py_CLEAR(value);
+    return value;
+}
+
+/* convert.py: cpu(tensor) of one that is there; it knows the class that says where the host is */
+static PyObject *run_on_host(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyObject *tensor = asked(args, nargs, kwnames), *host = tensor ? PyObject_GetAttr(self->known[0], shortcut_names[A_HOST]) : NULL;
+    Py_XDECREF(host);
+    return host && host == SLOT(tensor, DEVICE) ? Py_NewRef(tensor) : NULL;
+}
+
+/* dtypes.py: what a class of limits keeps for a dtype; it knows that by classes */
+static PyObject *run_limits(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyObject *kept = nargs == 2 && !kwnames ? PyDict_GetItemWithError(self->known[0], args[0]) : NULL;
+    PyObject *made = kept && PyDict_Check(kept) ? PyDict_GetItemWithError(kept, args[1]) : NULL;
+    if (PyErr_Occurred())
+        PyErr_Clear(); /* what has no hash is no dtype, of which the function says so */
+    return Py_XNewRef(made);
 }
 
 /* The facade: is_cuda and the like; it knows the kind of device */
@@ -124,5 +154,6 @@ PyObject *item_of_size(PyObject *self, PyObject *key) {
 const shortcut_spec asked_shortcuts[] = {
     {"requires_grad", run_requires_grad}, {"is_leaf", run_is_leaf}, {"count", run_count},
     {"is_on", run_is_on}, {"dim", run_dim}, {"storage_offset", run_storage_offset}, {"data_ptr", run_data_ptr},
-    {"is_contiguous", run_is_contiguous}, {"stride", run_stride}, {"contiguous", run_contiguous}, {"is_true", run_is_true}, {NULL, NULL},
+    {"is_contiguous", run_is_contiguous}, {"stride", run_stride}, {"contiguous", run_contiguous}, {"is_true", run_is_true},
+    {"item", run_item}, {"on_host", run_on_host}, {"limits", run_limits}, {NULL, NULL},
 };

@@ -123,21 +123,18 @@ static PyObject *run_usual_places(const shortcut *self, PyObject *const *args, P
     return PyLong_FromSsize_t(at);
 }
 
-static bool is_whole_slice(PyObject *one) {
+bool is_whole_slice(PyObject *one) {
     const PySliceObject *slice = (const PySliceObject *)one;
     return PySlice_Check(one) && slice->start == Py_None && slice->stop == Py_None && slice->step == Py_None;
 }
 
-/* parse.py: new_dim(key, ndim) */
-static PyObject *run_new_dim(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
-    if (nargs != 2 || kwnames)
-        return NULL;
-    if (!PyTuple_CheckExact(args[0]))
-        return args[0] == Py_None ? PyLong_FromLong(0) : Py_NewRef(Py_None);
-    const Py_ssize_t count = PyTuple_GET_SIZE(args[0]), ndim = number(args[1], -1);
+PyObject *new_dim_of(PyObject *key, Py_ssize_t ndim) {
+    if (!PyTuple_CheckExact(key))
+        return key == Py_None ? PyLong_FromLong(0) : Py_NewRef(Py_None);
+    const Py_ssize_t count = PyTuple_GET_SIZE(key);
     Py_ssize_t at = -1, rest = -1;
     for (Py_ssize_t i = 0; i < count; i++) {
-        PyObject *one = PyTuple_GET_ITEM(args[0], i);
+        PyObject *one = PyTuple_GET_ITEM(key, i);
         if (one == Py_None && at < 0)
             at = i;
         else if (one == Py_Ellipsis && rest < 0)
@@ -149,6 +146,11 @@ static PyObject *run_new_dim(const shortcut *self, PyObject *const *args, Py_ssi
     if (at < 0 || free < 0)
         Py_RETURN_NONE;
     return PyLong_FromSsize_t(rest >= 0 && rest < at ? at + free - 1 : at);
+}
+
+/* parse.py: new_dim(key, ndim) */
+static PyObject *run_new_dim(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    return nargs != 2 || kwnames ? NULL : new_dim_of(args[0], number(args[1], -1));
 }
 
 /* labels.py: is_plain(input, target, weight, size_average, ignore_index, reduce, reduction), where the answer is yes; with the
@@ -308,8 +310,7 @@ static PyObject *run_broadcast(const shortcut *self, PyObject *const *args, Py_s
     return made;
 }
 
-/* Ints as a tuple; NULL with an exception. */
-static PyObject *tuple_of(const npy_intp *numbers, int count) {
+PyObject *tuple_of(const npy_intp *numbers, int count) {
     PyObject *made = PyTuple_New(count);
     for (int i = 0; made && i < count; i++) {
         PyObject *one = PyLong_FromSsize_t(numbers[i]);

@@ -1,6 +1,8 @@
 /* New tensors: of one value, and of draws of the generator that no program names, outside of vmap. */
 #include "shortcuts.h"
 
+#include <math.h>
+
 /* What a short way of this file has to know: what finds this thread's generator, the class that says where tensors are made, the
    namespace with the default dtype, the classes of dtypes and devices, and where the process's generator is; then what notes a write,
    and of a method which kind of numbers it draws, and its parameters: their names, those of the draw, and their values where they are
@@ -121,6 +123,21 @@ static PyObject *filled_again(const shortcut *self, PyObject *device, PyObject *
     return made;
 }
 
+/* as_scalar(op, value, dtype, shape); without a call of a float that every floating dtype holds, and of 0 and 1. */
+static PyObject *scalar_of(const shortcut *self, PyObject *op, PyObject *value, PyObject *dtype, PyObject *shape) {
+    const long bit = PyLong_CheckExact(value) && Py_ABS(Py_SIZE(value)) <= 1 ? PyLong_AsLong(value) : -1;
+    if (bit == 0 || bit == 1)
+        return Py_NewRef(value);
+    if (PyFloat_CheckExact(value) && fabs(PyFloat_AS_DOUBLE(value)) <= 65504) {
+        PyObject *floating = PyObject_GetAttr(dtype, shortcut_names[A_FLOATING]);
+        Py_XDECREF(floating);
+        if (floating == Py_True)
+            return Py_NewRef(value);
+    }
+    PyObject *const asked[] = {op, value, dtype, shape};
+    return PyErr_Occurred() ? NULL : PyObject_Vectorcall(self->known[AS_SCALAR], asked, 4, NULL);
+}
+
 /* create.py: _filled(op, size, value, dtype, device, requires_grad, out) of a new tensor off the tape */
 static PyObject *run_filled(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     if (nargs != 7 || kwnames || args[5] != Py_False || args[6] != Py_None || counts(INFERENCE))
@@ -136,9 +153,7 @@ static PyObject *run_filled(const shortcut *self, PyObject *const *args, Py_ssiz
         value = PyLong_FromLong(0);
         native = PyObject_VectorcallMethod(shortcut_names[A_ALLOCATE], given, 3, NULL);
     } else {
-        const long bit = PyLong_CheckExact(args[2]) && Py_ABS(Py_SIZE(args[2])) <= 1 ? PyLong_AsLong(args[2]) : -1;
-        PyObject *const asked[] = {args[0], args[2], dtype, shape};
-        value = bit == 0 || bit == 1 ? Py_NewRef(args[2]) : PyObject_Vectorcall(self->known[AS_SCALAR], asked, 4, NULL);
+        value = scalar_of(self, args[0], args[2], dtype, shape);
         PyObject *kernel = value ? kernel_of(device, shortcut_names[A_FULL]) : NULL;
         static PyObject *by_name;
         if (kernel && (by_name || (by_name = PyTuple_Pack(1, shortcut_names[A_DTYPE])))) {

@@ -39,7 +39,7 @@ typedef struct {
 
 /* Tables that end with a NULL name. */
 extern const shortcut_spec view_shortcuts[], call_shortcuts[], check_shortcuts[], pointwise_shortcuts[], window_shortcuts[],
-    literal_shortcuts[], asked_shortcuts[], making_shortcuts[], record_shortcuts[], write_shortcuts[];
+    literal_shortcuts[], asked_shortcuts[], making_shortcuts[], record_shortcuts[], write_shortcuts[], reading_shortcuts[], state_shortcuts[];
 
 /* The slots of Tensor, Version, Node and of the counters of unusual threads, as bytes from the beginning of an object. A whole
    tensor has the first FILLED of its own; the mark of those made in inference mode is empty on all others. */
@@ -64,7 +64,7 @@ enum {
     A_UNRECORDED, A_INPUT_SHAPE, A_ENABLED, A_KEY, A_PARAMS, A_ARRAY, A_AS_NATIVE, A_OFFSET, A_DIM1, A_DIM2, A_ADDMM, A_BETA, A_ALPHA,
     A_TYPE, A_LEVELS, A_OWN_GENERATOR, A_RANDOM, A_DEVICE, A_HOST, A_DEFAULT, A_COPY, A_LOCK, A_CAPSULE, A_UNUSED, A_NORMAL, A_ACQUIRE,
     A_RELEASE, A_ALLOCATE, A_FULL, A_PROCESS, A_THREADS, A_DRAW_OVER, A_GENERATOR, A_SHARE_HOST, A_WRAPS, A_TRAITS,
-    A_KEEPS_INPUTS, A_NEEDED_FOR, A_KEEPS_OUT, A_CAPABILITIES, A_VALUES, A_TO_HOST, A_NARROW_NUMBERS, NAMES
+    A_KEEPS_INPUTS, A_NEEDED_FOR, A_KEEPS_OUT, A_CAPABILITIES, A_VALUES, A_TO_HOST, A_NARROW_NUMBERS, A_FROM_HOST, A_DIM, NAMES
 };
 extern PyObject *shortcut_names[NAMES];
 
@@ -124,6 +124,16 @@ bool plain_number(const shortcut *self, PyObject *one, PyObject *tensor);
 /* A dim of so many counted from the front; NO_DIM where it is none. */
 enum { NO_DIM = PY_SSIZE_T_MIN };
 Py_ssize_t wrapped(PyObject *dim, Py_ssize_t ndim);
+
+/* Whether it is `:`. */
+bool is_whole_slice(PyObject *one);
+
+/* Ints as a tuple; NULL with an exception. */
+PyObject *tuple_of(const npy_intp *numbers, int count);
+
+/* parse.py: new_dim(key, ndim), and simple(key, shape), which is NULL without an exception where the function has to look. */
+PyObject *new_dim_of(PyObject *key, Py_ssize_t ndim);
+PyObject *simple_key(PyObject *key, PyObject *shape);
 
 /* The kernel of that name of a device. */
 PyObject *kernel_of(PyObject *device, PyObject *name);

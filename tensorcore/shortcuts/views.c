@@ -394,11 +394,8 @@ static PyObject *named(PyObject *one, PyObject *length, PyObject **last) {
     return filled(one, size);
 }
 
-/* parse.py: simple(key, shape) */
-static PyObject *run_simple(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
-    if (nargs != 2 || kwnames || !PyTuple_CheckExact(args[1]))
-        return NULL;
-    PyObject *key = args[0], *shape = args[1], *last = NULL, *both = NULL;
+PyObject *simple_key(PyObject *key, PyObject *shape) {
+    PyObject *last = NULL, *both = NULL;
     const Py_ssize_t ndim = PyTuple_GET_SIZE(shape), given = PyTuple_CheckExact(key) ? PyTuple_GET_SIZE(key) : 1;
     const bool many = PyTuple_CheckExact(key);
     if (!many && !PyLong_CheckExact(key) && !PySlice_Check(key))
@@ -441,6 +438,11 @@ static PyObject *run_simple(const shortcut *self, PyObject *const *args, Py_ssiz
         both = PyTuple_Pack(2, made, last);
     Py_XDECREF(made);
     return both;
+}
+
+/* parse.py: simple(key, shape) */
+static PyObject *run_simple(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    return nargs != 2 || kwnames || !PyTuple_CheckExact(args[1]) ? NULL : simple_key(args[0], args[1]);
 }
 
 const shortcut_spec view_shortcuts[] = {

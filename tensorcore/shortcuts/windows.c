@@ -80,6 +80,31 @@ static PyObject *run_window_counts(const shortcut *self, PyObject *const *args, 
     return made;
 }
 
+/* conv.py: _turned_windows(op, sizes, window, stride, padding, output_padding, dilation), of numbers that are right */
+static PyObject *run_turned_windows(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    enum { SIZES, WINDOW, STRIDE, PADDING, EXTRA, DILATION, GIVEN };
+    Py_ssize_t n[GIVEN][DIMS];
+    const Py_ssize_t count = nargs == GIVEN + 1 && !kwnames && PyTuple_CheckExact(args[1]) ? PyTuple_GET_SIZE(args[1]) : 0;
+    PyObject *tuples[GIVEN] = {NULL}, *made = count && count <= DIMS ? PyTuple_New(count) : NULL;
+    bool usual = made;
+    for (int k = 0; usual && k < GIVEN; k++)
+        usual = (tuples[k] = spread(args[1 + k], count)) && numbers(tuples[k], count, n[k]);
+    for (Py_ssize_t i = 0; usual && i < count; i++) {
+        const Py_ssize_t stride = n[STRIDE][i], dilation = n[DILATION][i], most = stride > dilation ? stride : dilation;
+        const Py_ssize_t all = (n[SIZES][i] - 1) * stride - 2 * n[PADDING][i] + dilation * (n[WINDOW][i] - 1) + n[EXTRA][i] + 1;
+        PyObject *size = stride < 1 || dilation < 1 || n[PADDING][i] < 0 || n[EXTRA][i] < 0 || n[EXTRA][i] >= most || all < 1
+                             ? NULL : PyLong_FromSsize_t(all);
+        usual = size;
+        if (size)
+            PyTuple_SET_ITEM(made, i, size);
+    }
+    PyObject *found = usual ? PyTuple_Pack(4, tuples[STRIDE], tuples[PADDING], tuples[DILATION], made) : NULL;
+    for (int k = 0; k < GIVEN; k++)
+        Py_XDECREF(tuples[k]);
+    Py_XDECREF(made);
+    return found;
+}
+
 /* The array of a tensor of that dtype and so many dims; NULL where it is none. */
 static PyArrayObject *array_of(PyObject *tensor, PyObject *dtype, Py_ssize_t ndim) {
     if (!is_whole(tensor) || SLOT(tensor, DTYPE) != dtype || !PyArray_CheckExact(SLOT(tensor, NATIVE)))
@@ -294,7 +319,7 @@ static PyObject *run_channel_shuffle(const shortcut *self, PyObject *const *args
 
 const shortcut_spec window_shortcuts[] = {
     {"spread", run_spread}, {"positive", run_positive}, {"window_counts", run_window_counts}, {"batched", run_batched},
-    {"wanted_sizes", run_wanted}, {"convolution_checked", run_checked}, {"avg_pool", run_avg_pool},
+    {"turned_windows", run_turned_windows}, {"wanted_sizes", run_wanted}, {"convolution_checked", run_checked}, {"avg_pool", run_avg_pool},
     {"pixel_shuffle", run_pixel_shuffle}, {"pixel_unshuffle", run_pixel_unshuffle}, {"channel_shuffle", run_channel_shuffle},
     {NULL, NULL},
 };

@@ -122,6 +122,18 @@ def test_flip_and_rot90(dtype):
 
 
 @pytest.mark.parametrize("dtype", ORDERS)
+def test_rows_of_any_length_backwards(dtype):
+    """Shorter than a vector, and of several and a part; on threads too; of rows that lie apart and run backwards themselves."""
+    native, fallback = kernel("flip")
+    for count in (*range(1, 70), 127, 200):
+        x = awkward(dtype, 12 * count).reshape(2, 6, count)
+        for one, dims in ((x, (2,)), (x, (0, 2)), (x, (1, 2)), (x[:, ::2], (2,)), (x[:, 1:4], (0, 1, 2))):
+            same(native(one, dims=dims), fallback(one, dims=dims))
+    large = awkward(dtype, 300 * 301).reshape(300, 301)
+    same(native(large, dims=(1,)), fallback(large, dims=(1,)))
+
+
+@pytest.mark.parametrize("dtype", ORDERS)
 @pytest.mark.parametrize("shift", [0, 1, -1, 7, -1000, 10**6])
 def test_roll(shift, dtype):
     """Around the end once or many times, along one dim, several, the same one twice, or of all elements in a row."""

@@ -89,6 +89,11 @@ static PyObject *copied(PyArrayObject *array, native_type from, native_type to, 
     return made;
 }
 
+PyObject *native_copied_over(PyArrayObject *from, PyArrayObject *to) {
+    const native_type type = native_array_type((PyObject *)from);
+    return type == TYPE_NONE ? NULL : copied(from, type, type, (PyObject *)to);
+}
+
 PyObject *native_converted(PyArrayObject *x, native_type from, native_type to) { return copied(x, from, to, NULL); }
 
 static PyObject *run_cast(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
@@ -328,8 +333,8 @@ int cast_init(void) {
 }
 
 const native_spec cast_kernels[] = {
-    {"cast", run_cast, NULL},
-    {"clone", run_clone, NULL},
+    {"cast", run_cast, .ordered = true},
+    {"clone", run_clone, .ordered = true},
     {"contiguous", run_contiguous, NULL},
     {"copy", run_copy, NULL},
     {"full", run_full, NULL},

@@ -331,14 +331,14 @@ int formulas_init(void) {
     return 0;
 }
 
-#define FORMULA_SPEC(name, inputs) {#name, run_formula, &(const formula_op){FORMULA_##name, inputs}},
+#define FORMULA_SPEC(name, inputs) {#name, run_formula, &(const formula_op){FORMULA_##name, inputs}, .ordered = true},
 
 const native_spec formulas_kernels[] = {
     FORMULAS(FORMULA_SPEC)
     {"frexp", run_frexp, NULL},
     {"complex", run_complex, NULL},
     {"polar", run_polar, NULL},
-    {"norm", run_norm, NULL},
+    {"norm", run_norm, NULL, .dense = true},
     {"prod", run_product, NULL},
     {NULL, NULL, NULL},
 };

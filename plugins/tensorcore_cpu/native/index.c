@@ -310,9 +310,9 @@ int index_init(void) {
 }
 
 const native_spec index_kernels[] = {
-    {"cat", run_join, NULL},
-    {"stack", run_join, &(const bool){true}},
-    {"index_select", run_pick, NULL},
+    {"cat", run_join, NULL, .dense = true},
+    {"stack", run_join, &(const bool){true}, .dense = true},
+    {"index_select", run_pick, NULL, .dense = true},
     {"take_rows", run_pick, &(const pick_kind){HOST_ROWS}},
     {"gather", run_pick, &(const pick_kind){ELEMENTS}},
     {"add_rows", run_add_rows, NULL},

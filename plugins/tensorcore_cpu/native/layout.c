@@ -1,5 +1,5 @@
 /* Where the elements of an array lie in its memory: what a backend is asked for most, as functions of the module. */
-#include "native.h"
+#include "plan.h"
 
 PyArrayObject *native_owner(PyArrayObject *x) {
     while (PyArray_BASE(x) && PyArray_Check(PyArray_BASE(x)))
@@ -23,6 +23,41 @@ static PyObject *steps_of(PyArrayObject *x) {
             Py_CLEAR(made);
     }
     return made;
+}
+
+bool native_kept_order(PyArrayObject *made, bool aligned, PyObject *const *args, Py_ssize_t nargs, int *axes) {
+    native_plan plan = {.ndim = PyArray_NDIM(made)};
+    if (plan.ndim > NATIVE_DIMS || !PyArray_SIZE(made))
+        return false;
+    if (aligned && nargs && PyList_CheckExact(args[0])) {
+        nargs = PyList_GET_SIZE(args[0]);
+        args = PySequence_Fast_ITEMS(args[0]);
+    }
+    for (Py_ssize_t k = 0; aligned && k < nargs; k++) {
+        if (!PyArray_CheckExact(args[k]))
+            continue;
+        PyArrayObject *one = (PyArrayObject *)args[k];
+        const int missing = plan.ndim - PyArray_NDIM(one);
+        if (missing < 0 || plan.operands == PLAN_OPERANDS)
+            return false;
+        for (int i = missing; i < plan.ndim; i++)
+            plan.steps[plan.operands][i] = PyArray_DIM(one, i - missing) == 1 ? 0 : PyArray_STRIDE(one, i - missing);
+        plan.operands++;
+    }
+    native_plan_order(&plan, plan.operands, axes);
+    return true;
+}
+
+bool native_lies_so(PyArrayObject *made, const int *axes, bool *but_for_ones) {
+    npy_intp step = PyArray_ITEMSIZE(made);
+    bool so = *but_for_ones = true;
+    for (int i = PyArray_NDIM(made) - 1; i >= 0; i--) {
+        const bool there = PyArray_STRIDE(made, axes[i]) == step;
+        so &= there;
+        *but_for_ones &= there || PyArray_DIM(made, axes[i]) == 1;
+        step *= PyArray_DIM(made, axes[i]);
+    }
+    return so;
 }
 
 /* What NumPy makes of arrays without dims here and there. */

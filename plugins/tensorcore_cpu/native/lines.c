@@ -351,13 +351,13 @@ int lines_init(void) {
 }
 
 const native_spec lines_kernels[] = {
-    {"cummax", run_extremes, "x"},
-    {"cummin", run_extremes, "n"},
-    {"logcumsumexp", run_logcumsumexp, NULL},
+    {"cummax", run_extremes, "x", .dense = true},
+    {"cummin", run_extremes, "n", .dense = true},
+    {"logcumsumexp", run_logcumsumexp, NULL, .dense = true},
     {"cross", run_cross, NULL},
     {"equal", run_equal, NULL},
     {"pdist", run_distances, NULL},
-    {"cdist", run_distances, "two"},
+    {"cdist", run_distances, "two", .dense = true},
     {"addr", run_addr, NULL},
     {NULL, NULL, NULL},
 };

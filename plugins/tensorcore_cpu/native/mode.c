@@ -137,6 +137,6 @@ int mode_init(void) {
 }
 
 const native_spec mode_kernels[] = {
-    {"mode_dim", run_mode, NULL},
+    {"mode_dim", run_mode, NULL, .dense = true},
     {NULL, NULL, NULL},
 };

@@ -1,6 +1,7 @@
 /* The extension module: the kernel objects, and the choice of an instruction set when it is imported. */
 #include "halves.h"
 #include "native.h"
+#include "rows.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -127,33 +128,123 @@ static bool all_row_major(PyObject *const *args, Py_ssize_t nargs) {
     return true;
 }
 
+/* A result in the order of its kernel's rule, itself where it lies so; NULL where the rule in Python has to look. */
+static PyObject *placed(const native_kernel *kernel, PyObject *one, PyObject *const *args, Py_ssize_t nargs) {
+    int axes[NATIVE_DIMS];
+    bool but_for_ones;
+    PyArrayObject *made = PyArray_CheckExact(one) ? (PyArrayObject *)one : NULL;
+    if (!made || PyArray_NDIM(made) < 2) /* there is one order */
+        return Py_NewRef(one);
+    const native_type type = native_array_type(one);
+    if (type == TYPE_NONE || (kernel->low && PyArray_NDIM(made) > 3) || !native_kept_order(made, kernel->aligned, args, nargs, axes))
+        return NULL;
+    if (native_lies_so(made, axes, &but_for_ones))
+        return Py_NewRef(one);
+    PyArrayObject *to = but_for_ones ? NULL : native_empty_ordered(PyArray_NDIM(made), PyArray_DIMS(made), type, axes);
+    PyObject *copy = to ? native_copied_over(made, to) : NULL;
+    Py_XDECREF(to);
+    return copy;
+}
+
+/* The same of a result or a tuple of them. */
+static PyObject *all_placed(const native_kernel *kernel, PyObject *made, PyObject *const *args, Py_ssize_t nargs) {
+    if (!PyTuple_CheckExact(made))
+        return PyList_CheckExact(made) ? NULL : placed(kernel, made, args, nargs); /* the rule makes a tuple of a list */
+    PyObject *all = PyTuple_New(PyTuple_GET_SIZE(made));
+    for (Py_ssize_t i = 0; all && i < PyTuple_GET_SIZE(made); i++) {
+        PyObject *one = placed(kernel, PyTuple_GET_ITEM(made, i), args, nargs);
+        if (one)
+            PyTuple_SET_ITEM(all, i, one);
+        else
+            Py_CLEAR(all);
+    }
+    return all;
+}
+
+/* Whether a place for the result is given. */
+static bool has_out(PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    for (Py_ssize_t k = 0; kwnames && k < PyTuple_GET_SIZE(kwnames); k++)
+        if (args[nargs + k] != Py_None && PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(kwnames, k), "out") == 0)
+            return true;
+    return false;
+}
+
 /* Takes the reference to `made`. */
-static PyObject *laid(PyObject *lay, PyObject *made, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
-    PyObject *natives = PyTuple_New(nargs), *options = PyDict_New(), *placed = NULL;
+static PyObject *laid(const native_kernel *kernel, PyObject *made, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    if (has_out(args, nargs, kwnames))
+        return made;
+    PyObject *there = kernel->known ? all_placed(kernel, made, args, nargs) : NULL;
+    if (there || PyErr_Occurred()) {
+        Py_DECREF(made);
+        return there;
+    }
+    PyObject *natives = PyTuple_New(nargs), *options = PyDict_New(), *put = NULL;
     bool good = natives && options;
     for (Py_ssize_t i = 0; good && i < nargs; i++)
         PyTuple_SET_ITEM(natives, i, Py_NewRef(args[i]));
     for (Py_ssize_t k = 0; good && kwnames && k < PyTuple_GET_SIZE(kwnames); k++)
         good = !PyDict_SetItem(options, PyTuple_GET_ITEM(kwnames, k), args[nargs + k]);
     if (good)
-        placed = PyObject_CallFunctionObjArgs(lay, made, natives, options, NULL);
+        put = PyObject_CallFunctionObjArgs(kernel->lay, made, natives, options, NULL);
     Py_XDECREF(natives);
     Py_XDECREF(options);
     Py_DECREF(made);
-    return placed;
+    return put;
+}
+
+enum { MOST = 12, SMALL = 1 << 13 }; /* arguments; elements whose copy takes less than a call of NumPy's kernel */
+
+/* An argument in row-major order, a list with all of its arrays so; NULL where one is no small array of a type that kernels know. */
+static PyObject *dense_of(PyObject *one, bool *changed) {
+    if (PyList_CheckExact(one)) {
+        PyObject *made = PyList_New(PyList_GET_SIZE(one));
+        for (Py_ssize_t i = 0; made && i < PyList_GET_SIZE(made); i++) {
+            PyObject *item = i < PyList_GET_SIZE(one) ? dense_of(PyList_GET_ITEM(one, i), changed) : NULL;
+            if (item)
+                PyList_SET_ITEM(made, i, item);
+            else
+                Py_CLEAR(made);
+        }
+        return made;
+    }
+    if (!PyArray_CheckExact(one) || PyArray_IS_C_CONTIGUOUS((PyArrayObject *)one))
+        return Py_NewRef(one);
+    if (PyArray_SIZE((PyArrayObject *)one) > SMALL || native_array_type(one) == TYPE_NONE)
+        return NULL;
+    *changed = true;
+    return (PyObject *)native_dense(one);
+}
+
+/* What the kernel makes of small arrays that are not in row-major order, by copies that are. */
+static PyObject *of_dense(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    const Py_ssize_t all = nargs + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
+    PyObject *given[MOST], *made = NULL;
+    Py_ssize_t count = 0;
+    bool changed = false;
+    if (all > MOST)
+        return NULL;
+    while (count < all && (given[count] = count < nargs ? dense_of(args[count], &changed) : Py_NewRef(args[count])))
+        count++;
+    if (count == all && changed)
+        made = kernel->run(kernel, given, nargs, kwnames);
+    while (count)
+        Py_DECREF(given[--count]);
+    return made;
 }
 
 static PyObject *kernel_call(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames) {
     const native_kernel *kernel = (native_kernel *)self;
     Py_ssize_t nargs = PyVectorcall_NARGS(nargsf);
     PyObject *made = nargs ? kernel->run(kernel, args, nargs, kwnames) : NULL; /* no kernel takes nothing, and `args` may be NULL then */
+    if (!made && kernel->dense && nargs && !PyErr_Occurred())
+        made = of_dense(kernel, args, nargs, kwnames);
     if (!made && kernel->rounds && nargs && !PyErr_Occurred())
         made = native_widened(kernel, args, nargs, kwnames);
     if (made && kernel->ordered)
         return made;
     if (!made && (PyErr_Occurred() || !(made = PyObject_Vectorcall(kernel->fallback, args, nargsf, kwnames))))
         return NULL;
-    return !kernel->lay || all_row_major(args, nargs) ? made : laid(kernel->lay, made, args, nargs, kwnames);
+    return !kernel->lay || all_row_major(args, nargs) ? made : laid(kernel, made, args, nargs, kwnames);
 }
 
 static int kernel_traverse(PyObject *self, visitproc visit, void *arg) {
@@ -209,6 +300,16 @@ static PyObject *make_kernel(const native_spec *spec, PyObject *fallback, PyObje
     made->fallback = Py_NewRef(fallback);
     made->lay = Py_XNewRef(lay);
     made->ordered = ordered;
+    made->dense = spec->dense;
+    PyObject *rule = lay ? PyObject_GetAttrString(lay, "rule") : NULL;
+    made->aligned = rule && PyUnicode_CompareWithASCIIString(rule, "aligned") == 0;
+    made->low = false;
+    static const char *const channels[] = {"channels_last", "with_weight", "joined", "stacked"}; /* which are innermost in images */
+    for (size_t i = 0; rule && i < sizeof channels / sizeof *channels; i++)
+        made->low |= PyUnicode_CompareWithASCIIString(rule, channels[i]) == 0;
+    made->known = made->aligned || made->low || (rule && PyUnicode_CompareWithASCIIString(rule, "row_major") == 0);
+    Py_XDECREF(rule);
+    PyErr_Clear();
     made->rounds = native_rounds(spec->name);
     made->name = PyUnicode_InternFromString(spec->name);
     PyObject_GC_Track(made);
@@ -260,7 +361,7 @@ static PyObject *over(PyObject *module, PyObject *args) {
             if (!fallback)
                 continue;
             PyObject *lay = PyDict_GetItemString(layings, spec->name);
-            PyObject *kernel = make_kernel(spec, fallback, lay, FAMILIES[family] == elementwise_kernels);
+            PyObject *kernel = make_kernel(spec, fallback, lay, spec->ordered || FAMILIES[family] == elementwise_kernels);
             if (!kernel || PyDict_SetItemString(made, spec->name, kernel))
                 Py_CLEAR(made);
             Py_XDECREF(kernel);

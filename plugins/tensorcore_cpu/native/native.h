@@ -28,6 +28,8 @@ typedef struct {
     const char *name; /* of the kernel in the backend's table */
     native_run run;
     const void *data; /* the family's own */
+    bool ordered;     /* whether its results lie as PyTorch's do, however the arguments lie */
+    bool dense;       /* whether it declines arrays for their strides: it gets small ones in row-major order then */
 } native_spec;
 
 struct native_kernel {
@@ -39,6 +41,9 @@ struct native_kernel {
     PyObject *fallback; /* the NumPy kernel */
     PyObject *lay;      /* puts results in order: called with result, arguments and options; NULL where they need none */
     bool ordered;       /* whether `run` does so itself */
+    bool dense;         /* whether `run` declines arrays for their strides */
+    /* Whether `lay` keeps to row-major order, up to three dims alone, or to the order of the arguments: C does it where it can. */
+    bool known, low, aligned;
     const char *rounds; /* what halves.c says of its results; NULL where half types are not for `run` */
 };
 
@@ -82,6 +87,16 @@ PyArrayObject *native_empty_ordered(int ndim, const npy_intp *shape, native_type
 
 /* A new array of a shape and of a dtype of ours, of any kind: a function of the module. */
 PyObject *native_allocate(PyObject *module, PyObject *const *args, Py_ssize_t nargs);
+
+/* The dims of a dense array from the largest stride to the smallest as they should be: row-major, or in the order of the arguments
+   that are arrays. False where that is for the rule in Python to say. */
+bool native_kept_order(PyArrayObject *made, bool aligned, PyObject *const *args, Py_ssize_t nargs, int *axes);
+
+/* Whether it has the strides of a dense array with its dims in that order; and those of its dims with more than one element. */
+bool native_lies_so(PyArrayObject *made, const int *axes, bool *but_for_ones);
+
+/* Copies the elements into another array of the same type and shape, and answers with that; NULL where it is not for such arrays. */
+PyObject *native_copied_over(PyArrayObject *from, PyArrayObject *to);
 
 /* Whether the memory of two arrays has a byte in common; a cheap test of bounds, which may say yes too often. */
 bool native_overlap(PyArrayObject *one, PyArrayObject *other);

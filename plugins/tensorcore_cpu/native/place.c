@@ -402,7 +402,7 @@ const native_spec place_kernels[] = {
     {"scatter", run_scatter, NULL},
     {"index_copy", run_slices, NULL},
     {"index_fill", run_slices, &(const bool){true}},
-    {"take", run_take, NULL},
+    {"take", run_take, NULL, .dense = true},
     {"masked_scatter", run_masked, NULL},
     {NULL, NULL, NULL},
 };

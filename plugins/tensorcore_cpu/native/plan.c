@@ -111,8 +111,7 @@ static int belongs_outside(const native_plan *plan, int operands, int i, int j) 
     return -1;
 }
 
-/* The dims from the largest step to the smallest, stable. */
-static void order(const native_plan *plan, int operands, int *axes) {
+void native_plan_order(const native_plan *plan, int operands, int *axes) {
     for (int i = 0; i < plan->ndim; i++)
         axes[i] = i;
     /* Insertion from the innermost dim outwards. */
@@ -187,7 +186,7 @@ PyObject *native_plan_result(native_plan *plan, const native_operand *operands, 
         }
         Py_INCREF(made);
     } else {
-        order(plan, inputs, axes);
+        native_plan_order(plan, inputs, axes);
         made = native_empty_ordered(plan->ndim, plan->shape, type, axes);
         if (!made)
             return NULL;
@@ -197,7 +196,7 @@ PyObject *native_plan_result(native_plan *plan, const native_operand *operands, 
     for (int i = 0; i < plan->ndim; i++)
         plan->steps[inputs][i] = plan->shape[i] == 1 ? 0 : PyArray_STRIDE(made, i);
     if (out)
-        order(plan, plan->operands, axes);
+        native_plan_order(plan, plan->operands, axes);
     merge(plan, axes);
     return (PyObject *)made;
 }

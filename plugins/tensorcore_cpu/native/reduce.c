@@ -409,16 +409,16 @@ int reduce_init(void) {
 }
 
 const native_spec reduce_kernels[] = {
-    {"sum", run_reduction, &(const what){SUM}},
-    {"mean", run_reduction, &(const what){MEAN}},
-    {"amax", run_reduction, &(const what){LARGEST}},
-    {"amin", run_reduction, &(const what){SMALLEST}},
-    {"argmax", run_place, &(const place_kind){LARGEST, false}},
-    {"argmin", run_place, &(const place_kind){SMALLEST, false}},
-    {"max_dim", run_place, &(const place_kind){LARGEST, true}},
-    {"min_dim", run_place, &(const place_kind){SMALLEST, true}},
-    {"var", run_var, NULL},
-    {"var_mean", run_var, &(const bool){true}},
-    {"cumsum", run_cumsum, NULL},
+    {"sum", run_reduction, &(const what){SUM}, .dense = true},
+    {"mean", run_reduction, &(const what){MEAN}, .dense = true},
+    {"amax", run_reduction, &(const what){LARGEST}, .dense = true},
+    {"amin", run_reduction, &(const what){SMALLEST}, .dense = true},
+    {"argmax", run_place, &(const place_kind){LARGEST, false}, .dense = true},
+    {"argmin", run_place, &(const place_kind){SMALLEST, false}, .dense = true},
+    {"max_dim", run_place, &(const place_kind){LARGEST, true}, .dense = true},
+    {"min_dim", run_place, &(const place_kind){SMALLEST, true}, .dense = true},
+    {"var", run_var, NULL, .dense = true},
+    {"var_mean", run_var, &(const bool){true}, .dense = true},
+    {"cumsum", run_cumsum, NULL, .dense = true},
     {NULL, NULL, NULL},
 };

@@ -119,6 +119,30 @@ PyObject *native_dense_loop(const native_operand *operands, int inputs, native_t
     return (PyObject *)made;
 }
 
+typedef struct {
+    const native_plan *plan; /* of one operand, whose last dim runs backwards */
+    void (*backwards)(const char *from, ptrdiff_t from_step, char *to, ptrdiff_t to_step, ptrdiff_t rows, ptrdiff_t count);
+} backward_rows;
+
+static void run_backwards(void *context, npy_intp begin, npy_intp end) {
+    const backward_rows *run = context;
+    const native_plan *plan = run->plan;
+    const int along = plan->ndim - 2;
+    for (npy_intp rows; begin < end; begin += rows) {
+        const npy_intp left = plan->shape[along] - begin % plan->shape[along];
+        const char *from = plan->data[0];
+        char *to = plan->data[1];
+        npy_intp rest = begin;
+        for (int i = along; i >= 0; i--) {
+            from += rest % plan->shape[i] * plan->steps[0][i];
+            to += rest % plan->shape[i] * plan->steps[1][i];
+            rest /= plan->shape[i];
+        }
+        rows = left < end - begin ? left : end - begin;
+        run->backwards(from, plan->steps[0][along], to, plan->steps[1][along], rows, plan->shape[along + 1]);
+    }
+}
+
 PyArrayObject *native_flipped(PyArrayObject *x, native_type type, const npy_intp *dims, int count) {
     native_operand operand = {.array = x};
     native_plan plan;
@@ -138,6 +162,12 @@ PyArrayObject *native_flipped(PyArrayObject *x, native_type type, const npy_intp
     Py_DECREF(made);
     if (!written)
         return NULL;
+    const int last = plan.ndim - 1, size = (int)TYPE_SIZE[type];
+    if (last > 0 && plan.steps[0][last] == -size && plan.steps[1][last] == size) {
+        backward_rows run = {&plan, PICK(cast_loops)->backwards[size == 8 ? 3 : size / 2]};
+        native_parallel(plan.count / plan.shape[last], native_grain(COPIED, plan.shape[last]), run_backwards, &run);
+        return (PyArrayObject *)written;
+    }
     native_loop loop = PICK(cast_loops)->cast[type][type];
     plan.copies = true;
     native_plan_run(&plan, COPIED, run_loop, &loop);

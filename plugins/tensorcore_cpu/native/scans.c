@@ -111,9 +111,9 @@ int scans_init(void) {
 }
 
 const native_spec scans_kernels[] = {
-    {"cumprod", run_products, NULL},
-    {"cumsum_beneath", run_sums, NULL},
-    {"cummax_beneath", run_extremes, NULL},
-    {"cummin_beneath", run_extremes, "n"},
+    {"cumprod", run_products, .dense = true},
+    {"cumsum_beneath", run_sums, .dense = true},
+    {"cummax_beneath", run_extremes, .dense = true},
+    {"cummin_beneath", run_extremes, "n", .dense = true},
     {NULL, NULL, NULL},
 };

@@ -454,7 +454,7 @@ const native_spec scatter_kernels[] = {
     {"index_add", run_index_add, NULL},
     {"scatter_reduce", run_scatter, NULL},
     {"masked_fill", run_masked_fill, NULL},
-    {"tri", run_triangle, NULL}, {"keep_triangle", run_triangle, "w"},
+    {"tri", run_triangle, NULL, .dense = true}, {"keep_triangle", run_triangle, "w"},
     {"topk", run_topk, NULL},
     {NULL, NULL, NULL},
 };

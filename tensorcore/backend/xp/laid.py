@@ -71,4 +71,5 @@ def _laying(backend: XPBackend, layout: Layout) -> Laying:
             return backend.as_strided(flat, made.shape, wanted, 0)
         return backend.as_strided(made, made.shape, wanted, offset)  # strides of dims of size 1, which NumPy makes up
 
+    lay.rule = layout.__name__  # type: ignore[attr-defined]  # for who puts results in order by itself
     return lay

@@ -125,7 +125,7 @@ def empty(*sizes: Any, size: Any = None, out: Any = None, dtype: Any = None, lay
         return _sparse("empty", _sizes("empty", sizes, size), layout, dtype, device, requires_grad, out)
     made = _filled("empty", _sizes("empty", sizes, size), None, dtype, device, not pin_memory and requires_grad, out)
     if memory_format is not None and order_of("empty", memory_format, len(made.native.shape)):
-        made = _like("empty", made, None, None, None, made.requires_grad, memory_format)
+        made = like("empty", made, None, None, None, made.requires_grad, memory_format)
     return _pinned(made, requires_grad, pin_memory) if pin_memory else made
 
 
@@ -178,7 +178,7 @@ def _pinned(tensor: Tensor, requires_grad: bool, pin_memory: bool = True) -> Ten
     return pinned.requires_grad_(requires_grad) if requires_grad else pinned  # type: ignore[no-any-return]
 
 
-def _like(
+def like(
     op: str, input: Tensor, value: Any, dtype: Any, device: Any, requires_grad: bool, memory_format: Any = None
 ) -> Tensor:
     """A tensor of the input's shape that lies in memory as the input does, without its gaps and overlaps."""
@@ -192,7 +192,7 @@ def _like(
         and type(input) is Tensor
         and input.device.is_contiguous(input.native)
     ):
-        return _made(op, tuple(input.native.shape), value, dtype or input.dtype, input.device, requires_grad)
+        return _filled(op, input.native.shape, value, dtype or input.dtype, input.device, requires_grad, None)
     shape = tuple(input.native.shape)
     dtype, device = dtype or input.dtype, input.device if device is None else device
     if type(input) is not Tensor and not value and hasattr(input, "emptied"):  # a sparse tensor of no elements
@@ -218,7 +218,7 @@ def empty_like(input: Tensor, *, dtype: Any = None, layout: Any = None, device: 
     """Undefined values in the shape, dtype and on the device of ``input``."""
     if layout is not None and layout is not input.layout:
         only_strided("empty_like", layout)
-    return _like("empty_like", input, None, dtype, device, requires_grad, memory_format)
+    return like("empty_like", input, None, dtype, device, requires_grad, memory_format)
 
 
 @operation(samples=samples.unary)
@@ -227,7 +227,7 @@ def zeros_like(input: Tensor, *, dtype: Any = None, layout: Any = None, device: 
     """Zeros in the shape, dtype and on the device of ``input``."""
     if layout is not None and layout is not input.layout:
         return new_zeros(input, input.shape, dtype=dtype, device=device, layout=layout, requires_grad=requires_grad)
-    return _like("zeros_like", input, 0, dtype, device, requires_grad, memory_format)
+    return like("zeros_like", input, 0, dtype, device, requires_grad, memory_format)
 
 
 @operation(samples=samples.unary)
@@ -236,16 +236,18 @@ def ones_like(input: Tensor, *, dtype: Any = None, layout: Any = None, device: A
     """Ones in the shape, dtype and on the device of ``input``."""
     if layout is not None:
         only_strided("ones_like", layout)
-    return _like("ones_like", input, 1, dtype, device, requires_grad, memory_format)
+    return like("ones_like", input, 1, dtype, device, requires_grad, memory_format)
 
 
 @operation(samples=samples.filled)
 def full_like(input: Tensor, fill_value: Any, *, dtype: Any = None, layout: Any = None, device: Any = None,
               requires_grad: bool = False, memory_format: Any = None) -> Tensor:  # fmt: skip
     """One value in the shape, dtype and on the device of ``input``."""
-    only_strided("full_like", layout)
-    _, fill_value = _fill_value("full_like", fill_value)
-    return _like("full_like", input, fill_value, dtype, device, requires_grad, memory_format)
+    if layout is not None:
+        only_strided("full_like", layout)
+    if type(fill_value) is not float:
+        _, fill_value = _fill_value("full_like", fill_value)
+    return like("full_like", input, fill_value, dtype, device, requires_grad, memory_format)
 
 
 @method

@@ -30,6 +30,9 @@ _NUMBERS = {int, float}
 def _numbers(op: str, *values: Any) -> list[Any]:
     found = []
     for one in values:
+        if type(one) in _NUMBERS:
+            found.append(one)
+            continue
         if isinstance(one, Tensor):
             if one.native.shape:
                 raise ShapeError(
@@ -65,9 +68,9 @@ def linspace(start: Any, end: Any, steps: int, *, out: Tensor | None = None, dty
     """``steps`` numbers from ``start`` to ``end``, both included, evenly spaced."""
     if layout is not None:
         only_strided("linspace", layout)
-    plain = type(steps) is int and 0 <= steps < 2**20 and out is None and dtype is None
+    plain = type(steps) is int and 0 <= steps < 2**20 and out is None and (dtype is None or dtype is dtypes.float32)
     if plain and type(start) in _NUMBERS and type(end) in _NUMBERS:
-        dtype, target = dtypes.get_default_dtype(), as_device(device)  # the usual numbers need no look
+        dtype, target = dtype or dtypes.get_default_dtype(), as_device(device)  # the usual numbers need no look
         native = _answer(target, "linspace", (start, end, steps), {"base": None, "dtype": dtype})
         return made(native, dtype, target, requires_grad)
     return _spaced("linspace", _numbers("linspace", start, end), steps, None, dtype, device, requires_grad, out)

@@ -21,6 +21,7 @@ from tensorcore.ops.samples import index as samples
 from tensorcore.ops.shapes.convert import copy_
 from tensorcore.ops.shapes.shape import _unsqueeze
 from tensorcore.ops.shapes.views_part import select_op, slice_op
+from tensorcore.shortcuts import before
 from tensorcore.tape.memory import writes
 from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor, new_tensor
@@ -69,6 +70,7 @@ class _Kept:
         return self.indices
 
 
+@before("getitem", _show_slice, _show_select, _unsqueeze.view, dtypes.int64, dtypes.bool_)  # type: ignore[attr-defined]
 def getitem(self: Tensor, key: Any) -> Tensor:
     """``self[key]``: a view for ints, slices, None and Ellipsis; a copy as soon as a tensor is among the indices."""
     if found := simple(key, self.native.shape):

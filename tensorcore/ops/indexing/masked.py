@@ -109,8 +109,8 @@ def masked_select(input: Tensor, mask: Tensor, *, out: Tensor | None = None) -> 
 @both("masked_scatter")
 def masked_scatter(name: str, write: bool, input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """``input`` with the elements of ``source``, one after the other, where ``mask``, which broadcasts, is true."""
-    if write and _scattered_plainly(input, mask, source):
-        return input
+    if (made := _scattered_plainly(input, mask, source, write)) is not None:
+        return made
     _mask(name, mask)
     same_dtype(name, input, source, "source")
     shape = rules.broadcast(name, tuple(input.native.shape), tuple(mask.native.shape))
@@ -135,22 +135,36 @@ def masked_scatter(name: str, write: bool, input: Tensor, mask: Tensor, source: 
     return call(_masked_scatter, (input, mask, source), {}, DimensionError, write)
 
 
-def _scattered_plainly(input: Tensor, mask: Any, source: Any) -> bool:
-    """Whether the call was one without a history and of one shape, and is done."""
-    if not (type(mask) is type(source) is Tensor and source.dtype is input.dtype and mask.dtype is dtypes.bool_):
-        return False
-    device, version = input.device, input.version
-    if mask.device is not device or source.device is not device or not device.capabilities.values or not is_free(input):
-        return False
-    if source.node is not None or mask.native.shape != input.native.shape:
-        return False
+def _scattered_plainly(input: Any, mask: Any, source: Any, write: bool) -> Tensor | None:
+    """The result of a call without a history and of one shape; None for other calls."""
+    if not (
+        type(input) is type(mask) is type(source) is Tensor
+        and source.dtype is input.dtype
+        and mask.dtype is dtypes.bool_
+    ):
+        return None
+    device, version = input.device, input.version if write else None
+    if mask.device is not device or source.device is not device or not device.capabilities.values:
+        return None
+    if (
+        source.node is not None
+        or mask.native.shape != input.native.shape
+        or not (is_free(input) if write else input.node is None)
+    ):
+        return None
     if version is not None and (mask.version is version or source.version is version):
-        return False
-    if source is input or device.kernels["count_true"](mask.native) > source.numel():
-        return False
-    device.kernels["masked_scatter"](input.native, mask.native, source.native, out=input.native)
-    written(input)
-    return True
+        return None
+    if (write and source is input) or device.kernels["count_true"](mask.native) > source.numel():
+        return None
+    natives, kernel = (input.native, mask.native, source.native), device.kernels["masked_scatter"]
+    if write:
+        kernel(*natives, out=input.native)
+        written(input)
+        return input  # type: ignore[no-any-return]
+    try:
+        return new_tensor(kernel(*natives), input.dtype, device)
+    except MemoryError:
+        return None  # the complete call makes room
 
 
 # Places and counts

@@ -274,9 +274,11 @@ def _named_padding(
     return input, tuple([one // 2 for one in total])
 
 
-def _transpose(op: str, ndim: int, input: Tensor, weight: Tensor, bias: Tensor | None, stride: Any, padding: Any,
-               output_padding: Any, groups: int, dilation: Any) -> Tensor:  # fmt: skip
-    _checked(op, ndim, input, weight, bias, True, groups)
+@before("turned_windows")
+def _turned_windows(op: str, sizes: Ints, window: Ints, stride: Any, padding: Any, output_padding: Any,
+                    dilation: Any) -> tuple[Ints, Ints, Ints, Ints]:  # fmt: skip
+    """The options of an adjoint as tuples, stride, padding and dilation, and the sizes of its result."""
+    ndim = len(window)
     stride, dilation = spread(op, "stride", stride, ndim), spread(op, "dilation", dilation, ndim)
     padding, extra = spread(op, "padding", padding, ndim), spread(op, "output_padding", output_padding, ndim)
     _positive(op, "stride", stride)
@@ -289,18 +291,27 @@ def _transpose(op: str, ndim: int, input: Tensor, weight: Tensor, bias: Tensor |
                 f"{op}: output padding must be smaller than either stride or dilation, but got output_padding: {list(extra)}, "
                 f"stride: {list(stride)}, dilation: {list(dilation)}"
             )
+    made = tuple(
+        [(n - 1) * s - 2 * p + d * (k - 1) + e + 1
+         for n, k, s, p, d, e in zip(sizes, window, stride, padding, dilation, extra, strict=True)]
+    )  # fmt: skip
+    if made and min(made) < 1:
+        raise ShapeError(
+            f"{op}: expected a result of at least one element along each dim, got {list(made)}; Output size is too small"
+        )
+    return stride, padding, dilation, made
+
+
+def _transpose(op: str, ndim: int, input: Tensor, weight: Tensor, bias: Tensor | None, stride: Any, padding: Any,
+               output_padding: Any, groups: int, dilation: Any) -> Tensor:  # fmt: skip
+    _checked(op, ndim, input, weight, bias, True, groups)
     batched = len(input.native.shape) == ndim + 2
     if not batched:
         input = input.unsqueeze(0)
-    window = tuple(weight.native.shape)
-    sizes = tuple(
-        [(n - 1) * s - 2 * p + d * (k - 1) + e + 1
-         for n, k, s, p, d, e in zip(input.native.shape[2:], window[2:], stride, padding, dilation, extra, strict=True)]
-    )  # fmt: skip
-    if sizes and min(sizes) < 1:
-        raise ShapeError(
-            f"{op}: expected a result of at least one element along each dim, got {list(sizes)}; Output size is too small"
-        )
+    window = weight.native.shape
+    stride, padding, dilation, sizes = _turned_windows(
+        op, input.native.shape[2:], window[2:], stride, padding, output_padding, dilation
+    )
     shape = (input.native.shape[0], window[1] * groups, *sizes)
     by = weight.conj() if weight.dtype.is_complex else weight  # type: ignore[attr-defined]
     if input.device.kernels["conv_input_gradient"]:

@@ -17,6 +17,7 @@ from tensorcore.ops.pointwise.choice import where
 from tensorcore.ops.reductions.reduce import sum as total
 from tensorcore.ops.samples import sequence as samples
 from tensorcore.ops.shapes.join import cat, stack
+from tensorcore.shortcuts import before
 from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor, new_tensor
 
@@ -170,7 +171,7 @@ def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Any, target_leng
     if zero_infinity:
         each = where(each.detach() == inf, 0.0, each)
     if reduction == "mean":
-        lengths = np.array([max(one, 1) for one in counts], each.dtype.numpy)
+        lengths = np.array([one or 1 for one in counts], each.dtype.numpy)
         return (each / new_tensor(device.from_host(lengths), each.dtype, device)).mean()
     if reduction == "sum":
         return total(each)
@@ -178,6 +179,8 @@ def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Any, target_leng
 
 
 def _lengths(name: str, values: Any) -> Ints:
+    if type(values) is tuple and not [one for one in values if type(one) is not int]:
+        return values
     if isinstance(values, Tensor):
         if values.dtype.kind not in ("integer", "bool"):
             raise DtypeError(f"ctc_loss: {name} must be integral, got {values.dtype}; use .long()")
@@ -190,6 +193,7 @@ def _lengths(name: str, values: Any) -> Ints:
         ) from None
 
 
+@before("states")
 def _states(targets: Tensor, counts: Ints, blank: int, classes: int) -> tuple[np.ndarray, np.ndarray]:
     """For each sample the classes of its states, blank, label, blank, ..., and which may follow the one two before."""
     host = targets.device.to_host(targets.native)

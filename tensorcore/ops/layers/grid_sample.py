@@ -11,7 +11,7 @@ from tensorcore import dtypes
 from tensorcore.errors import ArgumentError, ArgumentTypeError, DtypeError, KernelMissing, ShapeError, UnsupportedDtype
 from tensorcore.ops import rules
 from tensorcore.ops.calls import PLAIN_FLOATS
-from tensorcore.ops.creation.create import arange, ones_like
+from tensorcore.ops.creation.create import arange
 from tensorcore.ops.creation.grids import linspace
 from tensorcore.ops.fused import Fused
 from tensorcore.ops.kinds import operation
@@ -20,7 +20,7 @@ from tensorcore.ops.linalg.products import matmul
 from tensorcore.ops.pointwise.choice import where
 from tensorcore.ops.samples import resample as samples
 from tensorcore.ops.shapes.join import cat, stack
-from tensorcore.tensor import Tensor
+from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = ["affine_grid", "grid_sample", "grid_sampler", "grid_sampler_2d", "grid_sampler_3d"]
 
@@ -68,14 +68,16 @@ def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> 
         raise ShapeError(
             f"affine_grid: expected one map per image, got theta of {theta.native.shape[0]} and size {list(size)}; expand it"
         )
-    device, lines = theta.device, []
+    device, kernels = theta.device, theta.device.kernels
+    places = new_tensor(device.allocate((*size[2:], ndim + 1), theta.dtype), theta.dtype, device)
     for i, n in enumerate(size[2:]):
         # PyTorch's roundings: of a line that nothing moves, the gradient of grid_sample has a jump at each place.
         line = linspace(-1, 1, n, dtype=theta.dtype, device=device) if n > 1 else theta.new_zeros(1)
         line = line if align_corners else line * (n - 1) / n
-        lines.insert(0, line.reshape(-1, *[1] * (ndim - 1 - i)).expand(size[2:]).contiguous())
-    places = stack([*lines, ones_like(lines[0])], -1).reshape(1, -1, ndim + 1)
-    return matmul(places, theta.transpose(1, 2)).reshape(size[0], *size[2:], ndim)
+        column = kernels["index"](places.native, key=(*[slice(None)] * ndim, ndim - 1 - i))
+        kernels["copy"](column, kernels["view"](line.native, shape=(n, *[1] * (ndim - 1 - i))))
+    kernels["fill"](kernels["index"](places.native, key=(*[slice(None)] * ndim, ndim)), 1)
+    return matmul(places.reshape(1, -1, ndim + 1), theta.transpose(1, 2)).reshape(size[0], *size[2:], ndim)
 
 
 @operation(samples=samples.grid_sample, method=False)
@@ -175,12 +177,12 @@ def _check(input: Any, grid: Any, mode: str, padding_mode: str) -> None:
         raise ArgumentError(
             f"grid_sample: expected padding_mode to be 'zeros', 'border', or 'reflection', got {padding_mode!r}; pass one"
         )
-    for name, one in (("input", input), ("grid", grid)):
-        if not isinstance(one, Tensor):
-            raise ArgumentTypeError(
-                f"grid_sample: expected argument '{name}' to be a Tensor, got {type(one).__name__}; use torch.tensor(...)"
-            )
-    shape, places = tuple(input.native.shape), tuple(grid.native.shape)
+    if not (isinstance(input, Tensor) and isinstance(grid, Tensor)):
+        name, one = ("input", input) if not isinstance(input, Tensor) else ("grid", grid)
+        raise ArgumentTypeError(
+            f"grid_sample: expected argument '{name}' to be a Tensor, got {type(one).__name__}; use torch.tensor(...)"
+        )
+    shape, places = input.native.shape, grid.native.shape
     if len(shape) not in (4, 5) or len(places) != len(shape):
         raise ShapeError(
             f"grid_sample: expected 4D or 5D input and grid with same number of dimensions, got {list(shape)} and {list(places)}"

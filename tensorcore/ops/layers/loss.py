@@ -244,7 +244,7 @@ def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin
 
 def _marks(target: Tensor, dtype: Any) -> tuple[Tensor, Tensor]:
     """Where the target is 1, and where it is -1, as numbers."""
-    return (target != 1).ne(True).to(dtype), (target != -1).ne(True).to(dtype)
+    return (target == 1).to(dtype), (target == -1).to(dtype)
 
 
 @operation(samples=samples.embedding, method=False)

@@ -24,7 +24,7 @@ from tensorcore.ops.kinds import operation
 from tensorcore.ops.layers.activation import logsigmoid
 from tensorcore.ops.layers.loss import check_reduction, pairwise_distance, reduced
 from tensorcore.ops.layers.pool import taken
-from tensorcore.ops.operands import check_optional, check_tensors
+from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.pointwise.choice import where
 from tensorcore.ops.reductions.reduce import check_floating
 from tensorcore.ops.reductions.reduce import sum as total
@@ -43,7 +43,7 @@ def _rows(op: str, input: Tensor, target: Tensor, per_class: bool) -> tuple[Tens
     """Input (samples, classes) and its target, and whether there was a dim for the samples."""
     check_tensors(op, input=input, target=target)
     check_floating(op, input)
-    shape, aimed = tuple(input.native.shape), tuple(target.native.shape)
+    shape, aimed = input.native.shape, target.native.shape
     if len(shape) > 2 or (shape and shape[-1] == 0):
         raise ShapeError(
             f"{op}: Expected non-empty vector or matrix with optional 0-dim batch size, but got: {list(shape)}"
@@ -130,14 +130,17 @@ def multi_margin_loss(input: Tensor, target: Tensor, p: int = 1, margin: float =
     reduction = check_reduction("multi_margin_loss", reduction, size_average, reduce)
     if p not in (1, 2):
         raise ArgumentError(f"multi_margin_loss: only p == 1 and p == 2 supported, got {p}; pass one of them")
-    check_optional("multi_margin_loss", weight=weight)
-    if weight is not None and weight.node is not None and mode.enabled:
-        raise GradientError(
-            "multi_margin_loss: The function is not differentiable with respect to argument 'weight'. This input cannot have "
-            "requires_grad True, got one that has; detach() it"
-        )
-    if weight is not None and len(weight.native.shape) != 1:
-        raise ArgumentError(f"multi_margin_loss: weight must be one-dimensional, got {list(weight.shape)}; flatten it")
+    if weight is not None:
+        check_tensors("multi_margin_loss", weight=weight)
+        if weight.node is not None and mode.enabled:
+            raise GradientError(
+                "multi_margin_loss: The function is not differentiable with respect to argument 'weight'. This input cannot "
+                "have requires_grad True, got one that has; detach() it"
+            )
+        if len(weight.native.shape) != 1:
+            raise ArgumentError(
+                f"multi_margin_loss: weight must be one-dimensional, got {list(weight.shape)}; flatten it"
+            )
     rows, classes, batched = _rows("multi_margin_loss", input, target, per_class=False)
     count = rows.native.shape[1]
     if weight is not None and weight.numel() != count:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-from tensorcore.errors import ArgumentTypeError, ShapeError, UsageError
+from tensorcore.errors import ShapeError, UsageError
 from tensorcore.ops.calls import apply
 from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import operation
 from tensorcore.ops.layers.conv import conv1d, spread, window_counts
 from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.samples import nn as samples
-from tensorcore.tensor import Tensor
+from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = ["conv_tbc", "fold", "unfold"]
 
@@ -92,14 +92,21 @@ def fold(
 @operation(samples=samples.conv_tbc, method=False)
 def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
     """``conv1d`` of (time, batch, channels) with a weight (kernel, channels, out) and a bias (out): (time, batch, out)."""
-    for name, one, dims in (("input", input, 3), ("weight", weight, 3), ("bias", bias, 1)):
-        if not isinstance(one, Tensor):
-            raise ArgumentTypeError(
-                f"conv_tbc: expected argument '{name}' to be a Tensor, got {type(one).__name__}; use torch.tensor(...)"
-            )
-        if len(one.native.shape) != dims:
-            raise ShapeError(f"conv_tbc: {name} must have {dims} dims, got {list(one.native.shape)}; reshape it")
+    check_tensors("conv_tbc", input=input, weight=weight, bias=bias)
+    if not len(input.native.shape) == len(weight.native.shape) == 3 == len(bias.native.shape) + 2:
+        for name, one, dims in (("input", input, 3), ("weight", weight, 3), ("bias", bias, 1)):
+            if len(one.native.shape) != dims:
+                raise ShapeError(f"conv_tbc: {name} must have {dims} dims, got {list(one.native.shape)}; reshape it")
     # Copies, since a kernel would lay its result out as what it gets, and that takes longer.
-    lines, windows = input.permute(1, 2, 0).contiguous(), weight.permute(2, 1, 0).contiguous()  # type: ignore[attr-defined]
-    made = conv1d(lines, windows, bias, padding=pad)
-    return made.permute(2, 0, 1).contiguous()  # type: ignore[attr-defined, no-any-return]
+    return _turned(conv1d(_turned(input, 1, 2, 0), _turned(weight, 2, 1, 0), bias, padding=pad), 2, 0, 1)
+
+
+def _turned(one: Tensor, *dims: int) -> Tensor:
+    """A tensor in row-major order with the dims of another; by two kernels where nobody has to know of a view."""
+    if type(one) is Tensor and one.node is None:
+        kernels = one.device.kernels
+        try:
+            return new_tensor(kernels["contiguous"](kernels["permute"](one.native, dims=dims)), one.dtype, one.device)
+        except MemoryError:
+            pass  # the complete call makes room
+    return one.permute(*dims).contiguous()  # type: ignore[attr-defined, no-any-return]

@@ -12,10 +12,8 @@ from tensorcore.ops.calls import PLAIN_FLOATS, apply
 from tensorcore.ops.define import OPS, Op, by_slope
 from tensorcore.ops.inplace import usual_write
 from tensorcore.ops.kinds import (
-    BOOL,
     COMPLEX,
     FLOATING,
-    INTEGER,
     REAL,
     composite,
     computes_in,
@@ -210,9 +208,9 @@ def polygamma(n: int, input: Tensor, *, out: Tensor | None = None) -> Tensor:
     n = rules.whole("polygamma", "n", n)
     if n < 0:
         raise DtypeError(f"polygamma: polygamma(n, x) does not support negative n, got {n}; pass an n of at least 0")
-    if input.dtype in BOOL | INTEGER:
-        input = input.to(computes_in("polygamma", input))  # type: ignore[attr-defined]
-    computes_in("polygamma", input)
+    if input.dtype not in PLAIN_FLOATS:
+        compute = computes_in("polygamma", input)
+        input = input if input.dtype is compute else input.to(compute)  # type: ignore[attr-defined]
     made = apply(_polygamma, (input,), {"n": n})
     return made if out is None else store("polygamma", made, out)
 

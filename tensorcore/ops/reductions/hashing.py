@@ -38,12 +38,12 @@ def hash_tensor(
     if 0 in shape:
         filled("hash_tensor", input, chosen)
     dims = tuple(range(len(shape))) if chosen is None else chosen
-    wide: Any = input if input.node is None else input.detach()
-    wide = wide.to(dtypes.float64 if input.dtype.is_floating_point else dtypes.int64)
-    kernel = wide.device.kernels["xor_bits"]
-    if kernel:
-        made = new_tensor(kernel(wide.native, dim=dims, keepdim=keepdim), dtypes.uint64, wide.device)
+    kind, device = dtypes.float64 if input.dtype.is_floating_point else dtypes.int64, input.device
+    if kernel := device.kernels["xor_bits"]:
+        native = input.native if input.dtype is kind else device.kernels["cast"](input.native, dtype=kind)
+        made = new_tensor(kernel(native, dim=dims, keepdim=keepdim), dtypes.uint64, device)
         return stored("hash_tensor", made, out)
+    wide: Any = input.detach().to(kind)
     rest = [i for i in range(len(shape)) if i not in dims]
     count = prod([shape[i] for i in dims])
     bits = wide.view(dtypes.uint64).permute(*dims, *rest).reshape(count, *[shape[i] for i in rest])

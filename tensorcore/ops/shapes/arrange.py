@@ -15,7 +15,7 @@ from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.output import store, written
 from tensorcore.ops.samples import index as samples
 from tensorcore.ops.shapes.views_part import diagonal_options
-from tensorcore.tensor import Tensor
+from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = ["diag", "diag_embed", "diagflat", "flip", "fliplr", "flipud", "roll", "rot90", "tril", "triu"]
 
@@ -150,6 +150,13 @@ def diag(input: Tensor, diagonal: int = 0, *, out: Tensor | None = None) -> Tens
     if ndim == 1:
         made = diag_embed(input, diagonal)
     elif ndim == 2:
+        if type(input) is Tensor and input.node is None and out is None and type(diagonal) is int:
+            kernels = input.device.kernels
+            try:  # nobody has to know of a view
+                native = kernels["contiguous"](kernels["diagonal"](input.native, offset=diagonal, dim1=0, dim2=1))
+                return new_tensor(native, input.dtype, input.device)
+            except MemoryError:
+                pass  # the complete call makes room
         made = input.diagonal(diagonal).clone()  # type: ignore[attr-defined]
     else:
         raise ShapeError(f"diag: Supports 1D or 2D tensors. Got {input.ndim}D; use diagonal or diag_embed")

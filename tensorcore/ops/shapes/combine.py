@@ -14,7 +14,7 @@ from tensorcore import dtypes
 from tensorcore.errors import ArgumentError, ArgumentTypeError, DtypeError, ShapeError, UsageError
 from tensorcore.formats import Size, only_strided
 from tensorcore.ops import rules
-from tensorcore.ops.creation.create import arange, empty_like, from_numpy
+from tensorcore.ops.creation.create import arange, from_numpy, like
 from tensorcore.ops.indexing.buckets import searchsorted
 from tensorcore.ops.kinds import operation
 from tensorcore.ops.operands import check_tensors, result_type
@@ -47,24 +47,23 @@ def block_diag(*tensors: Any) -> Tensor:
     if any([one.dtype is not tensors[0].dtype for one in tensors]):
         kind = result_type(*tensors)
         blocks = [one.to(kind) for one in blocks]
-    first = blocks[0]
-    kernel = first.device.kernels["block_diag"]
-    if kernel and all(
-        [
-            type(one) is Tensor and one.node is None and one.dtype is first.dtype and one.device is first.device
-            for one in blocks
-        ]
-    ):
-        natives = [one.native for one in blocks]
-        size = (sum([one.shape[0] for one in natives]), sum([one.shape[1] for one in natives]))
-        return new_tensor(kernel(natives, shape=size), first.dtype, first.device)
-    width, before, rows = sum([one.native.shape[1] for one in blocks]), 0, []
+    dtype, device, natives, height, width = blocks[0].dtype, blocks[0].device, [], 0, 0
+    for one in blocks:
+        if type(one) is not Tensor or one.node is not None or one.dtype is not dtype or one.device is not device:
+            break
+        rows, columns = one.native.shape
+        height, width = height + rows, width + columns
+        natives.append(one.native)
+    else:
+        if kernel := device.kernels["block_diag"]:
+            return new_tensor(kernel(natives, shape=(height, width)), dtype, device)
+    width, before, parts = sum([one.native.shape[1] for one in blocks]), 0, []
     for one in blocks:
         height, own = one.native.shape
         sides = (one.new_zeros(height, before), one.new_zeros(height, width - before - own))
-        rows.append(cat([sides[0], one, sides[1]], 1))
+        parts.append(cat([sides[0], one, sides[1]], 1))
         before += own
-    return cat(rows, 0)
+    return cat(parts, 0)
 
 
 def broadcast_shapes(*shapes: Any) -> Size:
@@ -185,8 +184,8 @@ def fill(input: Tensor, value: Any) -> Tensor:
     """One value (a number or a 0-d tensor) in the shape and dtype of ``input``."""
     if type(input) is not Tensor:
         check_tensors("fill", input=input)
-    if input.node is None and not isinstance(value, Tensor):
-        return empty_like(input).fill_(value)  # type: ignore[attr-defined, no-any-return]
+    if input.node is None and dtypes.kind_of(value) is not None:
+        return like("fill", input, value, None, None, False)
     return input.clone().fill_(value)  # type: ignore[attr-defined, no-any-return]
 
 

@@ -17,7 +17,7 @@ from tensorcore.ops.inplace import attach, check_recordable, check_same_device, 
 from tensorcore.ops.kinds import method, operation
 from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.output import check_apart, written
-from tensorcore.ops.placement import host_device, not_stored
+from tensorcore.ops.placement import Default, host_device, not_stored
 from tensorcore.ops.record import record
 from tensorcore.ops.shortage import again
 from tensorcore.shortcuts import before, usual_way
@@ -182,6 +182,7 @@ def _laid_out(input: Tensor, order: tuple[int, ...] | None) -> Tensor:
 
 
 @method
+@before("on_host", Default)
 def cpu(input: Tensor, memory_format: Any = None) -> Tensor:
     """The tensor in the host's memory; itself where it is there already."""
     return to(input, host_device())

@@ -11,7 +11,8 @@ from tensorcore.ops import rules
 from tensorcore.ops.kinds import operation
 from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.samples import index as samples
-from tensorcore.ops.shapes.shape import _view, reshape, unsqueeze, view
+from tensorcore.ops.shapes.shape import _show_view, _view, reshape, unsqueeze, view
+from tensorcore.shortcuts import before
 from tensorcore.tensor import Tensor
 
 __all__ = ["atleast_1d", "atleast_2d", "atleast_3d", "flatten", "ravel", "unflatten"]
@@ -24,6 +25,7 @@ def _in_a_row(input: Tensor, count: int) -> Tensor | None:
 
 
 @operation(samples=samples.flatten)
+@before("flattened", _show_view, _view.kernel, False)
 def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     """The dims from ``start_dim`` to ``end_dim`` as one; a tensor of no dims becomes one of a single element."""
     if type(input) is not Tensor:
@@ -45,6 +47,7 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
 
 
 @operation(samples=samples.unary)
+@before("flattened", _show_view, _view.kernel, True)
 def ravel(input: Tensor) -> Tensor:
     """The elements side by side in one dim: a view where they lie so, else a copy."""
     if type(input) is not Tensor:

@@ -106,6 +106,7 @@ def select_key(op: str, input: Tensor, dim: int, index: Any) -> tuple[Any, ...]:
 
 
 @operation(samples=samples.narrow)
+@before("narrow", _show_slice)
 def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
     """The part of ``length`` elements from ``start`` (an int or a 0-d integer tensor) along ``dim``."""
     if type(input) is not Tensor:

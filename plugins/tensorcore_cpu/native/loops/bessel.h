@@ -215,14 +215,15 @@ ALWAYS_INLINE double airy_far(double x, double sine, double cosine) {
 }
 
 /* A piece on its own side of the limit, or on both: `NEAR`, `FAR` (of angles that are not large) and `FURTHER` are expressions of
-   x, a double. */
-enum { BESSEL_PIECE = 256 };
+   x, a double. Its loops take whole vectors, as many as it has elements for: small tensors are a few. */
+enum { BESSEL_PIECE = 256, BESSEL_STEP = 16 };
 #define PIECES_LOOP(suffix, name, expression)                                                                 \
-    static void name##_##suffix(const float *from, float *to) {                                               \
-        INDEPENDENT for (int i = 0; i < BESSEL_PIECE; i++) {                                                  \
-            double x = from[i];                                                                               \
-            to[i] = (float)(expression);                                                                      \
-        }                                                                                                     \
+    static void name##_##suffix(const float *from, float *to, ptrdiff_t count) {                              \
+        for (const float *end = from + count; from < end; from += BESSEL_STEP, to += BESSEL_STEP)             \
+            INDEPENDENT for (int i = 0; i < BESSEL_STEP; i++) {                                               \
+                double x = from[i];                                                                           \
+                to[i] = (float)(expression);                                                                  \
+            }                                                                                                 \
     }
 #define NEAR_AND_FAR(name, limit, most, NEAR, FAR, FURTHER)                                                   \
     PIECES_LOOP(near, name, NEAR)                                                                             \
@@ -231,6 +232,7 @@ enum { BESSEL_PIECE = 256 };
         float line[BESSEL_PIECE], near[BESSEL_PIECE], far[BESSEL_PIECE];                                      \
         for (ptrdiff_t begin = 0; begin < count; begin += BESSEL_PIECE) {                                     \
             const ptrdiff_t piece = count - begin < BESSEL_PIECE ? count - begin : BESSEL_PIECE;              \
+            const ptrdiff_t whole = (piece + BESSEL_STEP - 1) / BESSEL_STEP * BESSEL_STEP;                    \
             bool any_near = false, any_far = false, further = false;                                          \
             for (ptrdiff_t k = 0; k < piece; k++) {                                                           \
                 const ptrdiff_t i = begin + k;                                                                \
@@ -240,12 +242,12 @@ enum { BESSEL_PIECE = 256 };
                 any_far |= !(abs__f32(x) <= (limit));                                                         \
                 further |= !(abs__f32(x) < (most));                                                           \
             }                                                                                                 \
-            for (ptrdiff_t k = piece; k < BESSEL_PIECE; k++)                                                  \
+            for (ptrdiff_t k = piece; k < whole; k++)                                                         \
                 line[k] = line[0];                                                                            \
             if (any_near)                                                                                     \
-                name##_near(line, near);                                                                      \
+                name##_near(line, near, whole);                                                               \
             if (any_far && !further)                                                                          \
-                name##_far(line, far);                                                                        \
+                name##_far(line, far, whole);                                                                 \
             for (ptrdiff_t k = 0; further && k < piece; k++) {                                                \
                 double x = line[k];                                                                           \
                 far[k] = (float)(FURTHER);                                                                    \

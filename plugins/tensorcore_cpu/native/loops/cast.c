@@ -128,6 +128,36 @@ COPY_LOOP(2, uint16_t)
 COPY_LOOP(4, uint32_t)
 COPY_LOOP(8, uint64_t)
 
+/* The last vector of a row begins where a whole one still fits; bytes are not shuffled without AVX2. */
+#define BACKWARDS(size, type)                                                                                 \
+    ALWAYS_INLINE void turned_vector_##size(const type *from, type *to) {                                     \
+        typedef type vector __attribute__((vector_size(VECTOR)));                                             \
+        vector x, made;                                                                                       \
+        memcpy(&x, from - (VECTOR / size - 1), sizeof x);                                                     \
+        for (int k = 0; k < VECTOR / size; k++)                                                               \
+            made[k] = x[VECTOR / size - 1 - k];                                                               \
+        memcpy(to, &made, sizeof made);                                                                       \
+    }                                                                                                         \
+    static void backwards_##size(const char *from, ptrdiff_t from_step, char *to, ptrdiff_t to_step, ptrdiff_t rows, \
+                                 ptrdiff_t count) {                                                           \
+        const ptrdiff_t lanes = VECTOR == 16 && size == 1 ? PTRDIFF_MAX : VECTOR / size;                      \
+        const ptrdiff_t few = count < lanes ? count : 0;                                                      \
+        for (; rows; rows--, from += from_step, to += to_step) {                                              \
+            const type *x = (const type *)from;                                                               \
+            type *made = (type *)to;                                                                          \
+            for (ptrdiff_t i = 0; i < few; i++)                                                               \
+                made[i] = x[-i];                                                                              \
+            for (ptrdiff_t i = 0; count >= lanes && i + lanes <= count; i += lanes)                                             \
+                turned_vector_##size(x - i, made + i);                                                        \
+            if (count > lanes && count % lanes)                                                               \
+                turned_vector_##size(x - (count - lanes), made + (count - lanes));                            \
+        }                                                                                                     \
+    }
+BACKWARDS(1, uint8_t)
+BACKWARDS(2, uint16_t)
+BACKWARDS(4, uint32_t)
+BACKWARDS(8, uint64_t)
+
 /* The line that is written is not fetched first. memcpy does so from a part of the last cache on that it takes for a core's own:
    from 250 MB on, on a machine whose last cache is that of many cores. */
 static void stream(char *to, const char *from, ptrdiff_t bytes) {
@@ -150,7 +180,7 @@ static void stream(char *to, const char *from, ptrdiff_t bytes) {
     [TYPE_F32] = from##_to_f32, [TYPE_F64] = from##_to_f64, [TYPE_I8] = from##_to_i8, [TYPE_I16] = from##_to_i16, \
     [TYPE_I32] = from##_to_i32, [TYPE_I64] = from##_to_i64, [TYPE_U8] = from##_to_u8, [TYPE_BOOL] = from##_to_bool
 
-const cast_loops ISA(cast_loops) = {.stream = stream, .cast = {
+const cast_loops ISA(cast_loops) = {.stream = stream, .backwards = {backwards_1, backwards_2, backwards_4, backwards_8}, .cast = {
     [TYPE_F32] = {ROW(f32), [TYPE_F32] = copy_4, [TYPE_BF16] = f32_to_bf16, [TYPE_F16] = f32_to_f16},
     [TYPE_F64] = {ROW(f64), [TYPE_F64] = copy_8},
     [TYPE_BF16] = {[TYPE_F32] = bf16_to_f32, [TYPE_BF16] = copy_2},

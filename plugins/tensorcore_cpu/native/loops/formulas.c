@@ -81,9 +81,10 @@ ALWAYS_INLINE float asinh_of_f32(float x) {
     double size = abs__f64(x), square = size * size, made = log1p__f64(size + square / (1 + sqrt(square + 1)));
     return (float)signed_as_f64(size == INFINITY ? INFINITY : made, x);
 }
+/* At the first float over 1 it is over 2^-12, beside which what a double rounds at 1 is nothing. */
 ALWAYS_INLINE float acosh_of_f32(float x) {
     double above = x < 1 ? NAN : (double)x - 1;
-    return (float)log1p__f64(above + sqrt(above * (above + 2)));
+    return (float)log__f64(1 + (above + sqrt(above * (above + 2))));
 }
 
 /* 2^n times 2^r, where x = n + r is taken apart without a loss; the powers of ln 2 over factorials. */

@@ -92,8 +92,8 @@ def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False,
         check_tensors("gather", input=input)
     index = long("gather", index, empty=True)
     at = check_places("gather", input, index, None, dim)
-    if not index.numel():  # of any shape
-        input = input.reshape(-1)[:0].reshape(index.native.shape)  # type: ignore[attr-defined]
+    if not index.numel():  # of any shape, along whichever dim
+        input, at = input.reshape(-1)[:0].reshape(index.native.shape), 0  # type: ignore[attr-defined]
     made = call(_gather, (input, index), {"dim": at}, ShapeError, False)
     return made if out is None else store("gather", made, out, input, index, all_of_it=True)
 

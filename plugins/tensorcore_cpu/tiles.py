@@ -107,7 +107,8 @@ def _reduction(step: Step, kernel: Any, x: Node, shape: Shape, dtype: np.dtype) 
         return Node("whole", lambda x: np.asarray(kernel(x, **step.options)), dtype, shape, (x,))
 
     def run(tile: np.ndarray, dims: tuple[int, ...]) -> np.ndarray:
-        return np.asarray(kernel(tile, dim=dims, keepdim=keepdim))
+        # All dims go by None where they do so in eager calls: of few elements a kernel sums then in another order.
+        return np.asarray(kernel(tile, dim=None if dim is None else dims, keepdim=keepdim))
 
     return Node("reduce", (run, first), dtype, shape, (x,))
 

@@ -191,7 +191,11 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         made = xp.empty((*bounds.shape[:-1], bounds.shape[-1] - 1, *x.shape[dim + 1 :]), wide)
         for place in np.ndindex(*x.shape[:dim]):
             for i, (low, high) in enumerate(pairwise(bounds[place].tolist())):
-                some = join.reduce(x[place][low:high], axis=0, dtype=wide, initial=start)
+                # One after the other, as sums at places are: `reduce` adds eight of them side by side.
+                rows = x[place][low:high]
+                some = join.accumulate(
+                    np.concatenate([np.full_like(rows[:1], start, shape=(1, *rows.shape[1:])), rows]), 0, wide
+                )[-1]
                 if reduce == "mean":
                     some = some / (high - low) if high > low else np.nan if initial is None else start
                 made[(*place, i)] = some

@@ -225,7 +225,7 @@ static PyObject *multiply(native_type type, bool pairs, operand *x, operand *y, 
         all.failed = !gemm_run(type, job);
     } else {
         const npy_intp grain = work < GEMM_WORK ? GEMM_WORK / work : 1;
-        native_parallel(count, work > 16 * GEMM_WORK && count < 2 * native_threads() ? count : grain, batch_body, &all);
+        native_parallel(count, work > 128 * GEMM_WORK && count < 2 * native_threads() ? count : grain, batch_body, &all);
     }
     if (all.failed) {
         Py_DECREF(made);

@@ -217,7 +217,9 @@ bool gemm_run(native_type type, const gemm_job *job) {
     all.lists = zeros && has_zero_rows(type, job);
     all.strips = !all.lists && job->left_row == 1 && job->left_inner != 1;
     const ptrdiff_t left_step = all.strips ? job->left_inner : job->left_row;
-    all.left_lies = !all.lists && real->reads_left && (all.strips || job->left_inner == 1) && job->columns <= LEFT_COLUMNS &&
+    const bool shared = job->rows * inner * (ptrdiff_t)all.size <= WHOLE_BYTES; /* then each thread meets the left side with its columns alone */
+    all.left_lies = !all.lists && real->reads_left && (all.strips || job->left_inner == 1) &&
+                    job->columns <= LEFT_COLUMNS * (shared ? threads : 1) &&
                     left_step * (ptrdiff_t)all.size % LEFT_ALIAS;
     all.zeros = zeros && !all.strips;
     cut(&all, at_most(columns, job->columns), threads);

@@ -9,10 +9,10 @@
 
 #ifdef BF16_PAIRS
 enum {
-    ROWS = 8,          /* outs under which gathering is not worth it, */
-    RUN_ROWS = 2,      /* and so many for each run of a panel's columns */
+    ROWS = 8,         /* outs under which gathering is not worth it, */
+    RUN_ROWS = 2,     /* and so many for each run of a panel's columns */
     WEIGHT_OUTS = 4,  /* that are worth a panel of the gradient by weight */
-    PART = 1 << 20,    /* multiplications that are worth a thread */
+    PART = 1 << 20,   /* multiplications that are worth a thread */
 };
 
 static ptrdiff_t product(const ptrdiff_t *sizes) { return sizes[0] * sizes[1] * sizes[2]; }

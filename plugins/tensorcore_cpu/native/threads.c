@@ -112,7 +112,7 @@ static void take_part(const loop_state *loop, uint32_t own, uint32_t begun) {
         for (;;) {
             uint64_t ticket = LOAD(pool.parts[share].ticket);
             if (LOAD(pool.loop) != loop->number)
-                return; /* it is over, and the ticket may be another one's */
+                return; /* it is over, so all is said, and the ticket may be another one's */
             const uint32_t next = (uint32_t)ticket & ((1u << GRAIN_BITS) - 1);
             const uint32_t first = ticket >> GRAIN_BITS == loop->number ? next : share ? share_begin(loop, share) : begun;
             if (first >= last)

@@ -28,7 +28,8 @@ typedef struct {
     native_cut cut;
     int64_t *parts;  /* [front, outer, pieces, inner] */
     int64_t *places; /* the same, where they are asked for */
-    int64_t here[ROOM], *heap; /* where both are: those of a short call would wait for the heap */
+    int64_t *made; /* the result's own elements where they are int64, else NULL: one part of each is the result */
+    int64_t here[ROOM], *heap; /* where both are otherwise: those of a short call would wait for the heap */
 } work;
 
 /* Whether any, or all, of a row are not zero. */
@@ -125,12 +126,13 @@ static bool reduce(work *job, bool with_places) {
     }
     const npy_intp inner = of->inner, pieces = job->cut.pieces, parts = of->front * of->outer * pieces * inner;
     const npy_intp words = with_places ? 2 * parts : parts;
+    const bool direct = job->made && !with_places && pieces == 1 && of->front == 1;
     job->heap = NULL;
-    if (words > ROOM && !(job->heap = PyMem_RawMalloc((size_t)words * sizeof(int64_t)))) {
+    if (!direct && words > ROOM && !(job->heap = PyMem_RawMalloc((size_t)words * sizeof(int64_t)))) {
         PyErr_NoMemory();
         return false;
     }
-    job->parts = job->heap ? job->heap : job->here;
+    job->parts = direct ? job->made : job->heap ? job->heap : job->here;
     job->places = with_places ? job->parts + parts : NULL;
     native_parallel(of->front * of->outer * pieces * job->cut.strips, job->cut.grain, reduce_pieces, job);
     for (npy_intp outer = 0; pieces > 1 && outer < of->front * of->outer; outer++)
@@ -176,10 +178,17 @@ static PyArrayObject *values_at(const native_fold *of, const int64_t *places) {
 }
 
 static PyObject *reduced(const native_fold *of, what kind, native_type type) {
-    work job = {.of = of, .run = &PICK(integer_loops)->of[of->type], .kind = kind};
-    if (!reduce(&job, false))
+    PyArrayObject *made = native_empty(of->ndim, of->shape, type);
+    if (!made)
         return NULL;
-    PyArrayObject *made = array_of(&job, job.parts, type);
+    work job = {.of = of, .run = &PICK(integer_loops)->of[of->type], .kind = kind};
+    job.made = type == TYPE_I64 ? PyArray_DATA(made) : NULL;
+    if (!reduce(&job, false)) {
+        Py_DECREF(made);
+        return NULL;
+    }
+    if (job.parts != job.made)
+        copy_parts(&job, job.parts, type, PyArray_BYTES(made));
     PyMem_RawFree(job.heap);
     return (PyObject *)made;
 }

@@ -55,6 +55,7 @@ static const native_spec *const FAMILIES[] = {
 };
 static int (*const INITS[])(void) = {
     plan_init,
+    one_row_init,
     elementwise_init,
     cast_init,
     rows_init,

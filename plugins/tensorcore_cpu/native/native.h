@@ -192,6 +192,7 @@ extern const native_spec cast_kernels[];
 int cast_init(void);
 
 int plan_init(void); /* no kernels of their own: what the others share */
+int one_row_init(void);
 int rows_init(void);
 
 extern const native_spec softmax_kernels[];

@@ -2,6 +2,7 @@
    runs in memory order, and so sees them. */
 #include "plan.h"
 
+#include "one_row.h"
 #include "turn.h"
 
 #include <string.h>
@@ -11,7 +12,7 @@ DECLARE_LOOPS(turn_loops, turn_loops);
 static const turn_loops *turns;
 
 enum { TILE_ROWS = 32, TILE_COLUMNS = 64, TURNED = 64 }; /* a tile; elements from which on turning pays */
-enum { REPEATED = 8192, LINE = 64 };                       /* bytes of rows that are the same for all, and of the cache's lines */
+enum { FEW = 8, FEW_BYTES = 2048 }; /* elements of a row that cost more to begin than to run; bytes of one that is not copied alone */
 
 bool native_number(PyObject *value, native_type type, native_operand *operand) {
     operand->array = NULL;
@@ -130,6 +131,21 @@ void native_plan_order(const native_plan *plan, int operands, int *axes) {
     }
 }
 
+/* Rows of a few elements are walked the other way. */
+static void lengthen(native_plan *plan) {
+    const int last = plan->ndim - 1;
+    if (last < 1 || plan->shape[last] >= FEW || plan->shape[last - 1] <= plan->shape[last])
+        return;
+    npy_intp size = plan->shape[last];
+    plan->shape[last] = plan->shape[last - 1];
+    plan->shape[last - 1] = size;
+    for (int k = 0; k < plan->operands; k++) {
+        npy_intp step = plan->steps[k][last];
+        plan->steps[k][last] = plan->steps[k][last - 1];
+        plan->steps[k][last - 1] = step;
+    }
+}
+
 /* Merges dims that lie behind one another for all operands, outermost first. */
 static void merge(native_plan *plan, const int *axes) {
     native_plan merged = {.operands = plan->operands};
@@ -150,21 +166,11 @@ static void merge(native_plan *plan, const int *axes) {
         for (int k = 0; k < plan->operands; k++)
             merged.steps[k][last] = plan->steps[k][i];
     }
-    /* Rows of a few elements cost more to begin than to run. */
-    int last = merged.ndim - 1;
-    if (last > 0 && merged.shape[last] < 8 && merged.shape[last - 1] > merged.shape[last]) {
-        npy_intp size = merged.shape[last];
-        merged.shape[last] = merged.shape[last - 1];
-        merged.shape[last - 1] = size;
-        for (int k = 0; k < merged.operands; k++) {
-            npy_intp step = merged.steps[k][last];
-            merged.steps[k][last] = merged.steps[k][last - 1];
-            merged.steps[k][last - 1] = step;
-        }
-    }
     plan->ndim = merged.ndim;
     memcpy(plan->shape, merged.shape, sizeof plan->shape);
     memcpy(plan->steps, merged.steps, sizeof plan->steps);
+    if (!native_spreads(plan))
+        lengthen(plan);
 }
 
 PyObject *native_plan_result(native_plan *plan, const native_operand *operands, native_type type, PyObject *out) {
@@ -205,7 +211,17 @@ typedef struct {
     const native_plan *plan;
     native_rows rows;
     void *context;
+    spread_loop copy; /* of several rows in one call, or NULL */
 } run_state;
+
+/* Where a plan copies rows that are worth no call each, what copies many. */
+static spread_loop copying(const native_plan *plan) {
+    const int last = plan->ndim - 1, size = plan->sizes[0];
+    if (!plan->copies || plan->operands != 2 || last < 1 || plan->steps[1][last] != size || plan->shape[last] * size > FEW_BYTES ||
+        (plan->steps[0][last] && plan->steps[0][last] != size))
+        return NULL;
+    return native_spread(size);
+}
 
 static void run_part(void *argument, npy_intp begin, npy_intp end) {
     const run_state *state = argument;
@@ -226,16 +242,29 @@ static void run_part(void *argument, npy_intp begin, npy_intp end) {
             data[k] += at[i] * plan->steps[k][i];
     }
     while (begin < end) {
-        npy_intp row = last < 0 ? 1 : plan->shape[last] - at[last];
-        if (row > end - begin)
+        npy_intp row = last < 0 ? 1 : plan->shape[last] - at[last], rows = 1;
+        if (row > end - begin) {
             row = end - begin;
-        state->rows(state->context, data, steps, row);
-        begin += row;
+        } else if (last > 0 && !at[last]) {
+            rows = plan->shape[last - 1] - at[last - 1];
+            rows = rows < (end - begin) / row ? rows : (end - begin) / row;
+        }
+        const bool copied = state->copy && row * plan->sizes[0] >= SPREAD_VECTOR;
+        if (copied)
+            state->copy(data[0], plan->steps[0][last - 1], steps[0], NULL, data[1], plan->steps[1][last - 1], rows, row);
+        for (npy_intp i = 0; i < rows; i++) {
+            for (int k = 0; i && k < plan->operands; k++)
+                data[k] += plan->steps[k][last - 1];
+            if (!copied)
+                state->rows(state->context, data, steps, row);
+        }
+        begin += rows * row;
         if (begin >= end)
             return;
         for (int k = 0; k < plan->operands; k++)
             data[k] -= at[last] * steps[k];
         at[last] = 0;
+        at[last - 1] += rows - 1;
         for (int i = last - 1; i >= 0; i--) {
             bool carry = ++at[i] == plan->shape[i];
             for (int k = 0; k < plan->operands; k++)
@@ -245,82 +274,6 @@ static void run_part(void *argument, npy_intp begin, npy_intp end) {
             at[i] = 0;
         }
     }
-}
-
-/* Rows beside one that is the same for all */
-
-typedef struct {
-    const native_plan *plan;
-    native_rows rows;
-    void *context;
-    npy_intp period;                /* elements of a row and its repetitions */
-    ptrdiff_t steps[PLAN_OPERANDS]; /* through all rows as one */
-    char *again[PLAN_OPERANDS];     /* the repetitions; NULL for operands that have a row for each */
-} repeated_run;
-
-/* Whether the plan is rows along `dim` that lie one behind the other, where some operands have one for all of them. */
-static bool is_repeated(const native_plan *plan, int dim, repeated_run *run) {
-    bool found = false;
-    for (int k = 0; k < plan->operands; k++) {
-        const npy_intp step = plan->steps[k][dim], next = plan->steps[k][1 - dim];
-        const bool again = step && !next && step == plan->sizes[k]; /* a number has neither step nor size */
-        if (!again && next != plan->shape[dim] * step)
-            return false;
-        run->steps[k] = step;
-        run->again[k] = again ? plan->data[k] : NULL;
-        found |= again;
-    }
-    return found && plan->steps[plan->operands - 1][dim];
-}
-
-/* How often a row is repeated: to whole lines of the cache, so that vectors do not begin in the middle of one, then on while there
-   is room; there are four times so many rows at least, of which 1 is worth nothing. */
-static npy_intp repetitions(npy_intp bytes, npy_intp rows) {
-    npy_intp times = 1;
-    while (times * 4 <= rows && times * 2 * bytes <= REPEATED && (times * bytes % LINE || times * 4 * bytes <= REPEATED))
-        times *= 2;
-    return times;
-}
-
-static void run_repeated(void *argument, npy_intp begin, npy_intp end) {
-    const repeated_run *run = argument;
-    char *data[PLAN_OPERANDS];
-    for (npy_intp count; begin < end; begin += count) {
-        const npy_intp at = begin % run->period;
-        count = run->period - at < end - begin ? run->period - at : end - begin;
-        for (int k = 0; k < run->plan->operands; k++)
-            data[k] = run->again[k] ? run->again[k] + at * run->steps[k] : run->plan->data[k] + begin * run->steps[k];
-        run->rows(run->context, data, run->steps, count);
-    }
-}
-
-/* Rows that are the same for all are repeated in the first cache, and all rows are one. False where the plan is another. */
-static bool run_as_one(const native_plan *plan, npy_intp piece, native_rows rows, void *context) {
-    _Alignas(64) char space[PLAN_OPERANDS - 1][REPEATED];
-    repeated_run run = {.plan = plan, .rows = rows, .context = context};
-    if (plan->ndim != 2)
-        return false;
-    const int dim = is_repeated(plan, 1, &run) ? 1 : 0;
-    if (!dim && !is_repeated(plan, 0, &run))
-        return false;
-    npy_intp size = 0;
-    for (int k = 0; k < plan->operands; k++)
-        size = run.again[k] && plan->sizes[k] > size ? plan->sizes[k] : size;
-    const npy_intp width = plan->shape[dim], times = repetitions(width * size, plan->shape[1 - dim]);
-    if (times < 2)
-        return false;
-    run.period = times * width;
-    for (int k = 0; k < plan->operands - 1; k++) {
-        if (!run.again[k])
-            continue;
-        const size_t row = (size_t)(width * plan->sizes[k]), whole = row * (size_t)times;
-        memcpy(space[k], run.again[k], row);
-        for (size_t done = row; done < whole; done *= 2)
-            memcpy(space[k] + done, space[k], done);
-        run.again[k] = space[k];
-    }
-    native_parallel(plan->count, piece, run_repeated, &run);
-    return true;
 }
 
 /* Tiles */
@@ -429,11 +382,11 @@ void native_plan_run(native_plan *plan, npy_intp grain, native_rows rows, void *
         return;
     /* In small pieces, so that the threads end together. */
     const npy_intp piece = plan->count > grain ? grain / 4 : grain;
-    if (run_as_one(plan, piece, rows, context))
+    if (native_run_repeated(plan, piece, rows, context) || native_run_spread(plan, piece, rows, context))
         return;
     const int dim = turned_dim(plan), last = plan->ndim - 1;
     if (dim < 0) {
-        run_state state = {plan, rows, context};
+        run_state state = {plan, rows, context, copying(plan)};
         native_parallel(plan->count, piece, run_part, &state);
         return;
     }

@@ -236,6 +236,7 @@ FLOATS(BINARY_OF, leaky_relu, x > 0 ? x : x * y)
 
 /* By the size of the elements; x and y may each be one value. */
 #define WHERE_LOOP(suffix, type)                                                                              \
+    UNARY_LOOP(taken_##suffix, type, type, x)                                                                 \
     static void where_##suffix(char *const *data, const ptrdiff_t *steps, ptrdiff_t count) {                  \
         const uint8_t *choice = (const uint8_t *)data[0];                                                     \
         const type *a = (const type *)data[1], *b = (const type *)data[2];                                    \
@@ -263,6 +264,10 @@ FLOATS(BINARY_OF, leaky_relu, x > 0 ? x : x * y)
             type x = *a, y = *b;                                                                              \
             INDEPENDENT for (ptrdiff_t i = 0; i < count; i++)                                                 \
                 made[i] = choice[i] ? x : y;                                                                  \
+        } else if (count && !steps[0]) { /* a choice for the whole row */                                     \
+            char *const ends[2] = {data[*choice ? 1 : 2], data[3]};                                           \
+            const ptrdiff_t moves[2] = {steps[*choice ? 1 : 2], steps[3]};                                    \
+            taken_##suffix(ends, moves, count);                                                               \
         } else {                                                                                              \
             for (ptrdiff_t i = 0; i < count; i++)                                                             \
                 AT(type, 3) = AT(const uint8_t, 0) ? AT(const type, 1) : AT(const type, 2);                   \

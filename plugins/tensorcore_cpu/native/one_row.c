@@ -1,0 +1,203 @@
+/* Broadcast loops as one row: operands that have less than the result are written out in the first cache. */
+#include "one_row.h"
+
+#include "spread.h"
+
+#include <string.h>
+
+DECLARE_LOOPS(spread_loops, spread_loops);
+
+static const spread_loops *loops;
+
+enum { REPEATED = 8192, LINE = 64, SHORT = 128 }; /* bytes of an operand that are written out, of the cache's lines, of a short row */
+
+/* Rows beside one that is the same for all */
+
+typedef struct {
+    const native_plan *plan;
+    native_rows rows;
+    void *context;
+    npy_intp period;                /* elements of a row and its repetitions */
+    ptrdiff_t steps[PLAN_OPERANDS]; /* through all rows as one */
+    char *again[PLAN_OPERANDS];     /* the repetitions; NULL for operands that have a row for each */
+} repeated_run;
+
+/* Whether the plan is rows along `dim` that lie one behind the other, where some operands have one for all of them. */
+static bool is_repeated(const native_plan *plan, int dim, repeated_run *run) {
+    bool found = false;
+    for (int k = 0; k < plan->operands; k++) {
+        const npy_intp step = plan->steps[k][dim], next = plan->steps[k][1 - dim];
+        const bool again = step && !next && step == plan->sizes[k]; /* a number has neither step nor size */
+        if (!again && next != plan->shape[dim] * step)
+            return false;
+        run->steps[k] = step;
+        run->again[k] = again ? plan->data[k] : NULL;
+        found |= again;
+    }
+    return found && plan->steps[plan->operands - 1][dim];
+}
+
+/* How often a row is repeated: to whole lines of the cache, so that vectors do not begin in the middle of one, then on while there
+   is room; there are four times so many rows at least, of which 1 is worth nothing. */
+static npy_intp repetitions(npy_intp bytes, npy_intp rows) {
+    npy_intp times = 1;
+    while (times * 4 <= rows && times * 2 * bytes <= REPEATED && (times * bytes % LINE || times * 4 * bytes <= REPEATED))
+        times *= 2;
+    return times;
+}
+
+static void run_repeated(void *argument, npy_intp begin, npy_intp end) {
+    const repeated_run *run = argument;
+    char *data[PLAN_OPERANDS];
+    for (npy_intp count; begin < end; begin += count) {
+        const npy_intp at = begin % run->period;
+        count = run->period - at < end - begin ? run->period - at : end - begin;
+        for (int k = 0; k < run->plan->operands; k++)
+            data[k] = run->again[k] ? run->again[k] + at * run->steps[k] : run->plan->data[k] + begin * run->steps[k];
+        run->rows(run->context, data, run->steps, count);
+    }
+}
+
+/* Rows that are the same for all are repeated in the first cache, and all rows are one. */
+bool native_run_repeated(const native_plan *plan, npy_intp piece, native_rows rows, void *context) {
+    _Alignas(64) char space[PLAN_OPERANDS - 1][REPEATED];
+    repeated_run run = {.plan = plan, .rows = rows, .context = context};
+    if (plan->ndim != 2)
+        return false;
+    const int dim = is_repeated(plan, 1, &run) ? 1 : 0;
+    if (!dim && !is_repeated(plan, 0, &run))
+        return false;
+    npy_intp size = 0;
+    for (int k = 0; k < plan->operands; k++)
+        size = run.again[k] && plan->sizes[k] > size ? plan->sizes[k] : size;
+    const npy_intp width = plan->shape[dim], times = repetitions(width * size, plan->shape[1 - dim]);
+    if (times < 2)
+        return false;
+    run.period = times * width;
+    for (int k = 0; k < plan->operands - 1; k++) {
+        if (!run.again[k])
+            continue;
+        const size_t row = (size_t)(width * plan->sizes[k]), whole = row * (size_t)times;
+        memcpy(space[k], run.again[k], row);
+        for (size_t done = row; done < whole; done *= 2)
+            memcpy(space[k] + done, space[k], done);
+        run.again[k] = space[k];
+    }
+    native_parallel(plan->count, piece, run_repeated, &run);
+    return true;
+}
+
+/* Short rows */
+
+static bool lies_in_one_row(const native_plan *plan, int k) {
+    npy_intp step = plan->sizes[k];
+    for (int i = plan->ndim - 1; i >= 0; i--) {
+        if (plan->steps[k][i] != step)
+            return false;
+        step *= plan->shape[i];
+    }
+    return true;
+}
+
+static bool is_number(const native_plan *plan, int k) { return !plan->sizes[k]; }
+
+bool native_spreads(const native_plan *plan) {
+    const int last = plan->ndim - 1;
+    if (last < 1 || !lies_in_one_row(plan, plan->operands - 1))
+        return false;
+    for (int k = 0; k < plan->operands - 1; k++) {
+        const npy_intp step = plan->steps[k][last];
+        if ((step && step != plan->sizes[k]) || plan->shape[last] * plan->sizes[k] > SHORT)
+            return false;
+    }
+    return true;
+}
+
+typedef struct {
+    const native_plan *plan;
+    native_rows rows;
+    void *context;
+    npy_intp period;                 /* elements that are written out at a time */
+    ptrdiff_t steps[PLAN_OPERANDS];  /* along the one row */
+    spread_loop spread[PLAN_OPERANDS]; /* NULL for operands that lie in one row, and for numbers */
+    const char *end[PLAN_OPERANDS];  /* of what may be read */
+} spread_run;
+
+/* Writes out `count` elements of an operand from place `begin` of the one row on. */
+static void write_out(const spread_run *run, int k, npy_intp begin, npy_intp count, char *to) {
+    const native_plan *plan = run->plan;
+    const int last = plan->ndim - 1;
+    const npy_intp *shape = plan->shape, *steps = plan->steps[k];
+    const char *from = plan->data[k];
+    npy_intp at[NATIVE_DIMS], rest = begin;
+    for (int i = last; i >= 0; i--) {
+        at[i] = rest % shape[i];
+        rest /= shape[i];
+        from += at[i] * steps[i];
+    }
+    while (count) {
+        npy_intp rows = 1, width = shape[last] - at[last];
+        if (width > count) {
+            width = count;
+        } else if (!at[last]) {
+            rows = shape[last - 1] - at[last - 1];
+            rows = rows < count / width ? rows : count / width;
+        }
+        run->spread[k](from, steps[last - 1], steps[last], run->end[k], to, width * plan->sizes[k], rows, width);
+        to += rows * width * plan->sizes[k];
+        count -= rows * width;
+        from += rows * steps[last - 1] - at[last] * steps[last];
+        at[last] = 0;
+        at[last - 1] += rows;
+        for (int i = last - 1; i > 0 && at[i] == shape[i]; i--) {
+            from += steps[i - 1] - shape[i] * steps[i];
+            at[i] = 0;
+            at[i - 1]++;
+        }
+    }
+}
+
+static void run_pieces(void *argument, npy_intp begin, npy_intp end) {
+    const spread_run *run = argument;
+    const native_plan *plan = run->plan;
+    _Alignas(LINE) char space[PLAN_OPERANDS - 1][REPEATED + SPREAD_VECTOR];
+    char *data[PLAN_OPERANDS];
+    for (npy_intp count; begin < end; begin += count) {
+        const npy_intp whole = run->period - begin % run->period;
+        count = whole < end - begin ? whole : end - begin;
+        for (int k = 0; k < plan->operands; k++) {
+            data[k] = run->spread[k] ? space[k] : plan->data[k] + begin * run->steps[k];
+            if (run->spread[k])
+                write_out(run, k, begin, count, space[k]);
+        }
+        run->rows(run->context, data, run->steps, count);
+    }
+}
+
+spread_loop native_spread(int size) { return loops->spread[size == 8 ? 3 : size == 4 ? 2 : size - 1]; }
+
+bool native_run_spread(const native_plan *plan, npy_intp piece, native_rows rows, void *context) {
+    if (!native_spreads(plan))
+        return false;
+    spread_run run = {.plan = plan, .rows = rows, .context = context};
+    int largest = 1;
+    for (int k = 0; k < plan->operands; k++) {
+        const int size = plan->sizes[k];
+        run.steps[k] = size;
+        if (is_number(plan, k) || lies_in_one_row(plan, k))
+            continue;
+        largest = size > largest ? size : largest;
+        run.spread[k] = native_spread(size);
+        run.end[k] = plan->data[k] + size;
+        for (int i = 0; i < plan->ndim; i++)
+            run.end[k] += plan->steps[k][i] > 0 ? (plan->shape[i] - 1) * plan->steps[k][i] : 0;
+    }
+    run.period = REPEATED / largest;
+    native_parallel(plan->count, piece, run_pieces, &run);
+    return true;
+}
+
+int one_row_init(void) {
+    loops = PICK(spread_loops);
+    return 0;
+}

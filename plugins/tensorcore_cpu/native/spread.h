@@ -1,0 +1,18 @@
+/* Short rows, each of one number or copied. */
+#ifndef TENSORCORE_NATIVE_SPREAD_H
+#define TENSORCORE_NATIVE_SPREAD_H
+
+#include "types.h"
+
+enum { SPREAD_VECTOR = 32 }; /* bytes: what is behind a shorter row is written too, up to as many from its beginning on */
+
+/* to[i][j] = from[i][j] for i < rows and j < width, whose rows are `down` and `to_down` bytes apart, and elements of `from` `along`: 0,
+   or as many as one has. Nothing is read from `end` on. */
+typedef void (*spread_loop)(const char *from, ptrdiff_t down, ptrdiff_t along, const char *end, char *to, ptrdiff_t to_down,
+                            ptrdiff_t rows, ptrdiff_t width);
+
+typedef struct {
+    spread_loop spread[4]; /* by the logarithm of an element's size: 1, 2, 4, 8 bytes */
+} spread_loops;
+
+#endif

@@ -2,14 +2,42 @@
    last ones around others. */
 #include "folds.h"
 
+#include "turn.h"
+
+DECLARE_LOOPS(turn_loops, turn_loops);
+
 enum { GRAIN = 1 << 15 }; /* elements: what one piece of a long row holds, and a reason for a second thread */
+enum { FEW = 64, MANY = 64 }; /* elements of a row that is turned over at most, and rows at least */
+
+/* Whether the array is dense in some order of its dims, the largest step first. */
+static bool dense_order(PyArrayObject *array, int *axes) {
+    const int ndim = PyArray_NDIM(array);
+    npy_intp step = PyArray_ITEMSIZE(array);
+    for (int i = 0; i < ndim; i++)
+        axes[i] = i;
+    if (PyArray_IS_C_CONTIGUOUS(array))
+        return true;
+    for (int i = 1; i < ndim; i++) {
+        int j = i;
+        for (; j && PyArray_STRIDE(array, axes[j - 1]) < PyArray_STRIDE(array, i); j--)
+            axes[j] = axes[j - 1];
+        axes[j] = i;
+    }
+    for (int n = ndim - 1; n >= 0; n--) {
+        if (PyArray_DIM(array, axes[n]) != 1 && PyArray_STRIDE(array, axes[n]) != step)
+            return false;
+        step *= PyArray_DIM(array, axes[n]);
+    }
+    return true;
+}
 
 bool native_fold_around(native_fold *made, PyObject *object, native_type type, PyObject *dim, PyObject *keepdim) {
+    int axes[NATIVE_DIMS];
     made->type = type;
     made->array = (PyArrayObject *)object;
-    if (type == TYPE_NONE || !PyArray_IS_C_CONTIGUOUS(made->array) || !PyArray_SIZE(made->array))
+    if (type == TYPE_NONE || !PyArray_SIZE(made->array) || !dense_order(made->array, axes))
         return false;
-    int ndim = PyArray_NDIM(made->array);
+    int ndim = PyArray_NDIM(made->array), kept = -1;
     bool reduced[NATIVE_DIMS], keep = keepdim && PyObject_IsTrue(keepdim) == 1;
     bool all = native_is_none(dim);
     for (int i = 0; i < ndim; i++)
@@ -33,15 +61,18 @@ bool native_fold_around(native_fold *made, PyObject *object, native_type type, P
     }
     made->front = made->outer = made->count = made->inner = 1;
     made->ndim = 0;
-    bool begun = false, ended = false;
-    for (int i = 0; i < ndim; i++) {
-        npy_intp size = PyArray_DIM(made->array, i);
+    for (int i = 0; i < ndim; i++)
         if (!reduced[i] || keep)
-            made->shape[made->ndim++] = reduced[i] ? 1 : size;
+            made->shape[made->ndim++] = reduced[i] ? 1 : PyArray_DIM(made->array, i);
+    bool begun = false, ended = false;
+    for (int n = 0; n < ndim; n++) {
+        const int i = axes[n];
+        npy_intp size = PyArray_DIM(made->array, i);
         if (size == 1)
             continue;
-        if (reduced[i] ? ended && (made->front > 1 || made->outer > 1) : made->front > 1)
+        if ((!reduced[i] && i < kept) || (reduced[i] ? ended && (made->front > 1 || made->outer > 1) : made->front > 1))
             return false;
+        kept = reduced[i] ? kept : i;
         if (reduced[i] && ended) { /* what was reduced stands before what is kept */
             made->front = made->count;
             made->outer = made->inner;
@@ -55,19 +86,46 @@ bool native_fold_around(native_fold *made, PyObject *object, native_type type, P
     return true;
 }
 
-bool native_folded(native_fold *made, PyObject *object, native_type type, PyObject *dim, PyObject *keepdim) {
+bool native_folded_anyhow(native_fold *made, PyObject *object, native_type type, PyObject *dim, PyObject *keepdim) {
     return native_fold_around(made, object, type, dim, keepdim) && made->front == 1;
+}
+
+bool native_folded(native_fold *made, PyObject *object, native_type type, PyObject *dim, PyObject *keepdim) {
+    return type != TYPE_NONE && PyArray_IS_C_CONTIGUOUS((PyArrayObject *)object) &&
+           native_folded_anyhow(made, object, type, dim, keepdim);
+}
+
+/* Many short rows, so many at a time. */
+static bool turn_rows(native_cut *cut, const native_fold *of, npy_intp strip) {
+    const npy_intp rows = of->front * of->outer, fit = TURNED_BYTES / (of->count * TYPE_SIZE[of->type]);
+    if (of->inner > 1 || of->count < 2 || of->count > FEW || rows < MANY)
+        return false;
+    const npy_intp turned = fit < strip ? fit / 8 * 8 : strip, grain = GRAIN / (turned * of->count);
+    *cut = (native_cut){.pieces = 1, .length = of->count, .strips = 1, .turned = turned, .units = (rows + turned - 1) / turned,
+                        .grain = grain > 0 ? grain : 1};
+    return true;
 }
 
 native_cut native_cut_fold(const native_fold *of, npy_intp strip) {
     const npy_intp rows = GRAIN / of->inner < 256 ? 256 : GRAIN / of->inner; /* of a piece */
     native_cut cut = {.strips = (of->inner + strip - 1) / strip, .pieces = (of->count + rows - 1) / rows};
+    if (turn_rows(&cut, of, strip))
+        return cut;
     /* Alike, so that two threads take as long; from a line of the cache to another where elements lie in a row, else of as
        many rows as are added at once. */
     const npy_intp even = of->inner == 1 ? 64 : 8;
     cut.length = ((of->count + cut.pieces - 1) / cut.pieces + even - 1) / even * even;
     cut.pieces = (of->count + cut.length - 1) / cut.length;
     const npy_intp length = of->count < cut.length ? of->count : cut.length, width = of->inner < strip ? of->inner : strip;
+    cut.units = of->front * of->outer * cut.pieces * cut.strips;
     cut.grain = GRAIN / (length * width) > 0 ? GRAIN / (length * width) : 1;
     return cut;
+}
+
+npy_intp native_turned_rows(const native_fold *of, const native_cut *cut, npy_intp first, char *tile) {
+    const npy_intp left = of->front * of->outer - first, rows = left < cut->turned ? left : cut->turned;
+    const int size = TYPE_SIZE[of->type];
+    const npy_intp row = of->count * size;
+    PICK(turn_loops)->turn[size == 8 ? 3 : size / 2](PyArray_BYTES(of->array) + first * row, row, tile, rows * size, of->count, rows);
+    return rows;
 }

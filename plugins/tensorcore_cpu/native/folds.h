@@ -13,23 +13,35 @@ typedef struct {
     npy_intp shape[NATIVE_DIMS];
 } native_fold;
 
-/* An array in row-major order of at least one element, of that type; `dim` is an int, a tuple of ints or None for all. False where
-   it is another one or where the dims are not of that kind: NumPy's turn. */
+/* An array of at least one element, of that type, that is dense in an order of its dims in which those that are kept follow one another
+   as they do in the result; `dim` is an int, a tuple of ints or None for all. False where it is another one or where the dims are not of
+   that kind: NumPy's turn. */
 bool native_fold_around(native_fold *made, PyObject *object, native_type type, PyObject *dim, PyObject *keepdim);
 
 /* The same without a front. */
+bool native_folded_anyhow(native_fold *made, PyObject *object, native_type type, PyObject *dim, PyObject *keepdim);
+
+/* The same of an array in row-major order. */
 bool native_folded(native_fold *made, PyObject *object, native_type type, PyObject *dim, PyObject *keepdim);
 
-/* Rows, or strips of columns, both in pieces of a length that does not depend on the number of threads. */
+/* Rows, or strips of columns, both in pieces of a length that does not depend on the number of threads. Many short rows are turned
+   over, so many at a time, and reduced as columns. */
 typedef struct {
     npy_intp pieces, length; /* of each row or column */
     npy_intp strips;         /* of the columns; 1 where rows are reduced */
-    npy_intp grain;          /* so many of all these are worth a thread */
+    npy_intp turned;         /* rows that are columns of a tile; 0 where none are turned over */
+    npy_intp units, grain;   /* of work, and so many of them are worth a thread */
 } native_cut;
+
+enum { TURNED_BYTES = 1 << 14 }; /* of a tile */
 
 native_cut native_cut_fold(const native_fold *of, npy_intp strip);
 
-/* One of front x outer x pieces x strips pieces. */
+/* Turns over the rows of a unit from the first one on, and answers how many they are: so far apart are neighbours in a row of before
+   in the tile. */
+npy_intp native_turned_rows(const native_fold *of, const native_cut *cut, npy_intp first, char *tile);
+
+/* One of front x outer x pieces x strips pieces, where no rows are turned over. */
 typedef struct {
     const char *data;
     npy_intp first, rows; /* along the reduced dim */

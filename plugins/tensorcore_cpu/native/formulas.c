@@ -261,61 +261,6 @@ static PyObject *run_norm(const native_kernel *kernel, PyObject *const *args, Py
     return PyArray_ISONESEGMENT(x) ? native_number_array(sqrt(loops->squares[type](PyArray_DATA(x), PyArray_SIZE(x))), type) : NULL;
 }
 
-typedef struct {
-    const native_fold *of;
-    char *made;
-} products_run;
-
-/* Half types by way of floats, a few at a time. */
-static double product_of(native_type type, const char *row, npy_intp count) {
-    float narrow[PIECE];
-    const ptrdiff_t steps[2] = {TYPE_SIZE[type], sizeof *narrow};
-    double product = 1;
-    if (type <= TYPE_F64)
-        return loops->product[type](row, count);
-    for (npy_intp i = 0; i < count; i += PIECE) {
-        const npy_intp few = count - i < PIECE ? count - i : PIECE;
-        char *const data[2] = {(char *)row + i * TYPE_SIZE[type], (char *)narrow};
-        PICK(cast_loops)->cast[type][TYPE_F32](data, steps, few);
-        product *= loops->product[TYPE_F32](narrow, few);
-    }
-    return product;
-}
-
-static void run_products(void *context, npy_intp begin, npy_intp end) {
-    const products_run *run = context;
-    const native_type type = run->of->type;
-    const npy_intp count = run->of->count;
-    for (npy_intp i = begin; i < end; i++) {
-        const double product = product_of(type, PyArray_BYTES(run->of->array) + i * count * TYPE_SIZE[type], count);
-        if (type == TYPE_F64)
-            ((double *)run->made)[i] = product;
-        else
-            ((float *)run->made)[i] = (float)product;
-    }
-}
-
-/* Products of rows: of all elements, or along the last dims. */
-static PyObject *run_product(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
-    PyObject *options[WHOLE_OPTIONS] = {NULL};
-    const native_type type = nargs == 1 ? native_array_type(args[0]) : TYPE_NONE;
-    native_fold of;
-    if ((type > TYPE_F16 && type != TYPE_I64) || (kwnames && !native_options(args, nargs, kwnames, whole_names, POWER, options)) ||
-        !native_is_none(options[DTYPE]))
-        return NULL;
-    if (type == TYPE_I64)
-        return native_fold_around(&of, args[0], type, options[DIM], options[KEEPDIM]) ? native_integer_product(&of) : NULL;
-    PyArrayObject *dense = native_is_none(options[DIM]) ? native_dense(args[0]) : (PyArrayObject *)Py_NewRef(args[0]), *made = NULL;
-    const bool half = type > TYPE_F64;
-    if (dense && native_folded(&of, (PyObject *)dense, type, options[DIM], options[KEEPDIM]) && of.inner == 1 &&
-        (made = native_empty(of.ndim, of.shape, half ? TYPE_F32 : type)))
-        native_parallel(of.outer, native_grain(4 * GRAIN, of.count), run_products, &(products_run){&of, PyArray_BYTES(made)});
-    Py_XDECREF(dense);
-    if (made && half)
-        Py_SETREF(made, (PyArrayObject *)native_converted(made, TYPE_F32, type));
-    return (PyObject *)made;
-}
-
 int formulas_init(void) {
     loops = PICK(formula_loops);
     products = PICK(elementwise_loops);
@@ -339,6 +284,5 @@ const native_spec formulas_kernels[] = {
     {"complex", run_complex, NULL},
     {"polar", run_polar, NULL},
     {"norm", run_norm, NULL, .dense = true},
-    {"prod", run_product, NULL},
     {NULL, NULL, NULL},
 };

@@ -30,7 +30,6 @@ typedef void (*formula_loop)(const double *numbers, char *const *data, const ptr
 typedef struct {
     formula_loop of[FORMULA_COUNT][TYPES]; /* NULL where there is none: NumPy's turn */
     double (*squares[2])(const void *x, ptrdiff_t count); /* their sum */
-    double (*product[2])(const void *x, ptrdiff_t count);
     void (*pairs[2])(const void *x, const void *y, void *made, ptrdiff_t count); /* x and y side by side */
     void (*parts[2])(const void *x, void *mantissa, int32_t *exponent, ptrdiff_t count); /* TYPE_F32, TYPE_F64 */
 } formula_loops;

@@ -193,7 +193,7 @@ static PyObject *laid(const native_kernel *kernel, PyObject *made, PyObject *con
     return put;
 }
 
-enum { MOST = 12, SMALL = 1 << 13 }; /* arguments; elements whose copy takes less than a call of NumPy's kernel */
+enum { MOST = 12, SMALL = 1 << 22 }; /* arguments; elements of an array that is copied rather than left to NumPy's kernel */
 
 /* An argument in row-major order, a list with all of its arrays so; NULL where one is no small array of a type that kernels know. */
 static PyObject *dense_of(PyObject *one, bool *changed) {

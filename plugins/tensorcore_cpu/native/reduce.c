@@ -1,8 +1,9 @@
-/* Reductions of floats: sums, means, variances, extremes, running sums. What is counted in integers is handed on. */
+/* Reductions of floats: sums, means, variances, extremes, products, running sums. What is counted in integers is handed on. */
 #include "reduce.h"
 
 #include "cast.h"
 #include "folds.h"
+#include "halves.h"
 #include "integers.h"
 #include "rows.h"
 
@@ -18,8 +19,9 @@ enum { DIM, KEEPDIM, DTYPE, CORRECTION, ROOT, OPTIONS };
 static PyObject *names[OPTIONS];
 
 enum { GRAIN = 1 << 15 }; /* elements that are worth a second thread */
+enum { NARROW = 16, WIDE = 8, MANY = 64 }; /* columns of which WIDE rows are one, where they are MANY */
 
-typedef enum { SUM, MEAN, APART, VAR, LARGEST, SMALLEST } what;
+typedef enum { SUM, MEAN, APART, VAR, LARGEST, SMALLEST, PRODUCT } what; /* sums up to VAR */
 
 typedef struct {
     const native_fold *fold;
@@ -34,67 +36,135 @@ typedef struct {
 static bool is_real(native_type type) { return type == TYPE_F32 || type == TYPE_F64; }
 static bool is_integer(native_type type) { return type >= TYPE_I8 && type < TYPE_NONE; }
 
-static void reduce_piece(const work *job, npy_intp number) {
+static void reduce_row(const work *job, const native_piece *at) {
+    const reduce_functions *run = job->run;
+    double *into = job->parts + at->part;
+    if (job->kind <= MEAN) {
+        *into = run->sum(at->data, at->rows);
+    } else if (job->kind <= VAR) {
+        *into = (job->kind == VAR ? run->away : run->apart)(at->data, at->rows, job->centre[at->kept]);
+    } else if (job->kind == PRODUCT) {
+        *into = run->product(at->data, at->rows);
+    } else if (job->places) {
+        const npy_intp place = run->place(at->data, at->rows, job->kind == LARGEST);
+        *into = job->fold->type == TYPE_F32 ? ((const float *)at->data)[place] : ((const double *)at->data)[place];
+        job->places[at->part] = place + at->first;
+    } else {
+        *into = run->extreme(at->data, at->rows, job->kind == LARGEST);
+    }
+}
+
+/* Columns whose rows are `step` elements apart. */
+static void reduce_strip(const work *job, const native_piece *at, npy_intp step) {
     const native_fold *of = job->fold;
     const reduce_functions *run = job->run;
-    const native_piece at = native_piece_of(of, &job->cut, STRIP, number);
-    double *into = job->parts + at.part;
-    int64_t *places = job->places ? job->places + at.part : NULL;
-    const double *centre = job->centre ? job->centre + at.kept : NULL;
-    bool largest = job->kind == LARGEST;
-    if (of->inner == 1) {
-        if (job->kind <= MEAN) {
-            *into = run->sum(at.data, at.rows);
-        } else if (job->kind <= VAR) {
-            *into = (job->kind == VAR ? run->away : run->apart)(at.data, at.rows, *centre);
-        } else if (places) {
-            *places = run->place(at.data, at.rows, largest);
-            *into = of->type == TYPE_F32 ? ((const float *)at.data)[*places] : ((const double *)at.data)[*places];
-            *places += at.first;
-        } else {
-            *into = run->extreme(at.data, at.rows, largest);
-        }
-        return;
-    }
+    double *into = job->parts + at->part;
     if (job->kind <= VAR) {
-        memset(into, 0, (size_t)at.width * sizeof *into);
+        memset(into, 0, (size_t)at->width * sizeof *into);
         if (job->kind >= APART)
-            (job->kind == VAR ? run->away_strip : run->apart_strip)(at.data, at.rows, of->inner, at.width, centre, into);
+            (job->kind == VAR ? run->away_strip : run->apart_strip)(at->data, at->rows, step, at->width, job->centre + at->kept, into);
         else
-            run->sum_strip(at.data, at.rows, of->inner, at.width, into);
+            run->sum_strip(at->data, at->rows, step, at->width, into);
         return;
     }
     float narrow[STRIP];
     void *values = of->type == TYPE_F32 ? (void *)narrow : (void *)into;
-    memcpy(values, at.data, (size_t)at.width * TYPE_SIZE[of->type]);
-    if (places) {
-        run->place_strip(at.data, at.rows, of->inner, at.width, largest, values, places);
-        for (npy_intp j = 0; j < at.width; j++)
-            places[j] += at.first;
+    memcpy(values, at->data, (size_t)at->width * TYPE_SIZE[of->type]);
+    if (job->places) {
+        int64_t *places = job->places + at->part;
+        run->place_strip(at->data, at->rows, step, at->width, job->kind == LARGEST, values, places);
+        for (npy_intp j = 0; j < at->width; j++)
+            places[j] += at->first;
+    } else if (job->kind == PRODUCT) {
+        run->product_strip(at->data, at->rows, step, at->width, values);
     } else {
-        run->extreme_strip(at.data, at.rows, of->inner, at.width, largest, values);
+        run->extreme_strip(at->data, at->rows, step, at->width, job->kind == LARGEST, values);
     }
-    for (npy_intp j = 0; of->type == TYPE_F32 && j < at.width; j++)
+    for (npy_intp j = 0; of->type == TYPE_F32 && j < at->width; j++)
         into[j] = narrow[j];
 }
 
-static void reduce_pieces(void *context, npy_intp begin, npy_intp end) {
+/* Rounded as the products of elements are. */
+static double product_of(native_type type, double x, double y) { return type == TYPE_F32 ? (float)x * (float)y : x * y; }
+
+/* Columns that are fewer than a vector has elements: WIDE rows are one of as many times the columns, and what is left of the rows is
+   another; their parts come together behind them. */
+static void reduce_narrow(const work *job, const native_piece *at) {
+    const native_fold *of = job->fold;
+    const npy_intp inner = of->inner, wide = inner * WIDE, whole = at->rows / WIDE, rest = at->rows % WIDE;
+    double parts[(WIDE + 1) * NARROW], centre[WIDE * NARROW];
+    int64_t places[(WIDE + 1) * NARROW];
+    work part = *job;
+    part.parts = parts;
+    part.places = job->places ? places : NULL;
+    part.centre = centre;
+    for (npy_intp k = 0; job->centre && k < wide; k++)
+        centre[k] = job->centre[at->kept + k % inner];
+    reduce_strip(&part, &(native_piece){.data = at->data, .rows = whole, .width = wide}, wide);
+    if (rest)
+        reduce_strip(&part, &(native_piece){.data = at->data + whole * wide * TYPE_SIZE[of->type], .rows = rest, .width = inner, .part = wide}, inner);
+    for (npy_intp j = 0; j < inner; j++) {
+        double made = parts[j];
+        int64_t place = job->places ? places[j] * WIDE : 0;
+        for (npy_intp k = 1; k < WIDE + (rest > 0); k++) {
+            const double x = parts[k * inner + j];
+            const int64_t here = !job->places ? 0 : k < WIDE ? places[k * inner + j] * WIDE + k : places[k * inner + j] + whole * WIDE;
+            if (job->kind <= VAR || job->kind == PRODUCT) {
+                made = job->kind == PRODUCT ? product_of(of->type, made, x) : made + x;
+                continue;
+            }
+            const bool better = job->kind == LARGEST ? x > made : x < made, alike = x == made || (x != x && made != made);
+            if (better || (x != x && made == made) || (alike && here < place)) {
+                made = x;
+                place = here;
+            }
+        }
+        job->parts[at->part + j] = made;
+        if (job->places)
+            job->places[at->part + j] = place + at->first;
+    }
+}
+
+static void reduce_units(void *context, npy_intp begin, npy_intp end) {
+    const work *job = context;
+    const native_fold *of = job->fold;
+    const native_cut *cut = &job->cut;
+    for (npy_intp i = begin; i < end; i++) {
+        const native_piece at = native_piece_of(of, cut, STRIP, i);
+        if (of->inner == 1)
+            reduce_row(job, &at);
+        else if (of->inner <= NARROW && at.rows >= MANY)
+            reduce_narrow(job, &at);
+        else
+            reduce_strip(job, &at, of->inner);
+    }
+}
+
+/* Short rows, turned over. */
+static void reduce_turned(void *context, npy_intp begin, npy_intp end) {
+    const work *job = context;
+    _Alignas(64) char tile[TURNED_BYTES];
+    for (npy_intp i = begin; i < end; i++) {
+        const npy_intp first = i * job->cut.turned, rows = native_turned_rows(job->fold, &job->cut, first, tile);
+        reduce_strip(job, &(native_piece){.data = tile, .rows = job->fold->count, .width = rows, .part = first, .kept = first}, rows);
+    }
+}
+
+/* Rows of one piece each, of which sums, products and extremes are made with no more than what is asked for. */
+static void reduce_whole_rows(void *context, npy_intp begin, npy_intp end) {
     const work *job = context;
     const native_fold *of = job->fold;
     const npy_intp row = of->count * TYPE_SIZE[of->type];
-    const bool short_rows = of->inner == 1 && job->cut.pieces == 1; /* many of them: no more than what is asked for */
-    if (short_rows && job->kind <= MEAN) {
+    const char *data = PyArray_BYTES(of->array);
+    if (job->kind <= MEAN)
         for (npy_intp i = begin; i < end; i++)
-            job->parts[i] = job->run->sum(PyArray_BYTES(of->array) + i * row, of->count);
-        return;
-    }
-    if (short_rows && job->kind >= LARGEST && !job->places) {
+            job->parts[i] = job->run->sum(data + i * row, of->count);
+    else if (job->kind == PRODUCT)
         for (npy_intp i = begin; i < end; i++)
-            job->parts[i] = job->run->extreme(PyArray_BYTES(of->array) + i * row, of->count, job->kind == LARGEST);
-        return;
-    }
-    for (npy_intp i = begin; i < end; i++)
-        reduce_piece(context, i);
+            job->parts[i] = job->run->product(data + i * row, of->count);
+    else
+        for (npy_intp i = begin; i < end; i++)
+            job->parts[i] = job->run->extreme(data + i * row, of->count, job->kind == LARGEST);
 }
 
 /* Brings `count` rows of parts, `step` apart, together in the first one, which is `width` long. */
@@ -115,7 +185,9 @@ static void join_rows(const work *job, npy_intp first, npy_intp width, npy_intp 
             }
             for (npy_intp j = 0; j < columns; j++) {
                 double x = parts[j];
-                if ((job->kind == LARGEST ? x > made[j] : x < made[j]) || (x != x && made[j] == made[j])) {
+                if (job->kind == PRODUCT)
+                    made[j] = product_of(job->fold->type, made[j], x);
+                else if ((job->kind == LARGEST ? x > made[j] : x < made[j]) || (x != x && made[j] == made[j])) {
                     made[j] = x;
                     if (job->places)
                         job->places[begin + j] = job->places[begin + j + row * step];
@@ -155,7 +227,8 @@ static bool reduce(const native_fold *of, what kind, const double *centre, bool 
     }
     job->parts = space->heap ? space->heap : space->here;
     job->places = with_places ? (int64_t *)(job->parts + parts) : NULL;
-    native_parallel(pieces * job->cut.strips, job->cut.grain, reduce_pieces, job);
+    const bool whole = of->inner == 1 && job->cut.pieces == 1 && kind != APART && kind != VAR && !with_places;
+    native_parallel(job->cut.units, job->cut.grain, job->cut.turned ? reduce_turned : whole ? reduce_whole_rows : reduce_units, job);
     join(job);
     return true;
 }
@@ -252,6 +325,31 @@ static PyObject *run_reduction(const native_kernel *kernel, PyObject *const *arg
     return made;
 }
 
+/* Half types by way of floats. */
+static PyObject *run_product(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyObject *given[OPTIONS], *made = NULL;
+    native_fold of;
+    work job;
+    room space;
+    const native_type type = nargs == 1 ? native_array_type(args[0]) : TYPE_NONE;
+    if ((type > TYPE_F16 && type != TYPE_I64) || !options(args, nargs, kwnames, DTYPE + 1, given) || !native_is_none(given[DTYPE]))
+        return NULL;
+    const bool half = native_is_half(type);
+    PyObject *x = half ? native_converted((PyArrayObject *)args[0], type, TYPE_F32) : Py_NewRef(args[0]);
+    if (x && native_fold_around(&of, x, half ? TYPE_F32 : type, given[DIM], given[KEEPDIM])) {
+        if (type == TYPE_I64) {
+            made = native_integer_product(&of);
+        } else if (reduce(&of, PRODUCT, NULL, false, &space, &job)) {
+            made = values_of(&of, &job, 1, false);
+            PyMem_RawFree(space.heap);
+        }
+    }
+    Py_XDECREF(x);
+    if (made && half)
+        Py_SETREF(made, native_converted((PyArrayObject *)made, TYPE_F32, type));
+    return made;
+}
+
 typedef struct {
     what kind;
     bool with_values;
@@ -264,7 +362,8 @@ static PyObject *run_place(const native_kernel *kernel, PyObject *const *args, P
     work job;
     room space;
     if (!options(args, nargs, kwnames, KEEPDIM + 1, given) || (asked->with_values && !given[DIM]) ||
-        !native_folded(&of, args[0], native_array_type(args[0]), given[DIM], given[KEEPDIM]))
+        !native_folded_anyhow(&of, args[0], native_array_type(args[0]), given[DIM], given[KEEPDIM]) ||
+        (native_is_none(given[DIM]) && !PyArray_IS_C_CONTIGUOUS(of.array))) /* places among all are those in row-major order */
         return NULL;
     if (!is_real(of.type))
         return native_integer_place(&of, asked->kind == LARGEST, asked->with_values);
@@ -312,7 +411,7 @@ static PyObject *run_var(const native_kernel *kernel, PyObject *const *args, Py_
     work job;
     room space;
     if (!options(args, nargs, kwnames, OPTIONS, given) || given[DTYPE] || !given[CORRECTION] || !given[ROOT] ||
-        !native_folded(&of, args[0], native_array_type(args[0]), given[DIM], given[KEEPDIM]) || is_integer(of.type))
+        !native_folded_anyhow(&of, args[0], native_array_type(args[0]), given[DIM], given[KEEPDIM]) || is_integer(of.type))
         return NULL;
     double correction = PyFloat_AsDouble(given[CORRECTION]);
     if (correction == -1 && PyErr_Occurred()) {
@@ -350,7 +449,7 @@ PyObject *native_norm_along(PyObject *x, PyObject *dim, PyObject *keepdim) {
     native_fold of;
     work job;
     room space;
-    if (!native_folded(&of, x, native_array_type(x), dim, keepdim) || is_integer(of.type))
+    if (!native_folded_anyhow(&of, x, native_array_type(x), dim, keepdim) || is_integer(of.type))
         return NULL;
     double *centre = PyMem_RawCalloc((size_t)(of.outer * of.inner), sizeof *centre);
     if (!centre)
@@ -417,6 +516,7 @@ const native_spec reduce_kernels[] = {
     {"argmin", run_place, &(const place_kind){SMALLEST, false}, .dense = true},
     {"max_dim", run_place, &(const place_kind){LARGEST, true}, .dense = true},
     {"min_dim", run_place, &(const place_kind){SMALLEST, true}, .dense = true},
+    {"prod", run_product, NULL, .dense = true},
     {"var", run_var, NULL, .dense = true},
     {"var_mean", run_var, &(const bool){true}, .dense = true},
     {"cumsum", run_cumsum, NULL, .dense = true},

@@ -23,6 +23,9 @@ typedef struct {
     void (*extreme_strip)(const void *data, ptrdiff_t rows, ptrdiff_t step, ptrdiff_t width, bool largest, void *values);
     void (*place_strip)(const void *data, ptrdiff_t rows, ptrdiff_t step, ptrdiff_t width, bool largest, void *values,
                         int64_t *places);
+    /* In the elements' own type, as PyTorch takes them; values[width] begin as those of row 0. */
+    double (*product)(const void *row, ptrdiff_t count);
+    void (*product_strip)(const void *data, ptrdiff_t rows, ptrdiff_t step, ptrdiff_t width, void *values);
     /* Running sums; `carry` is what stands before, and after. */
     void (*scan)(const void *row, void *made, ptrdiff_t count, double *carry);
     void (*scan_strip)(const void *data, void *made, ptrdiff_t rows, ptrdiff_t step, ptrdiff_t width);

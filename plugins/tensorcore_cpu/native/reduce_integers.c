@@ -17,9 +17,10 @@ static PyObject *names[OPTIONS];
 enum {
     LOOK = 1024, /* elements between looks at whether any, or all, is decided */
     ROOM = 256,
+    NARROW = 16, WIDE = 8, MANY = 64, /* columns of which WIDE rows are one, where they are MANY */
 };
 
-typedef enum { SUM, COUNT, ANY, ALL, PRODUCT, LARGEST, SMALLEST } what; /* products are of rows of int64 */
+typedef enum { SUM, COUNT, ANY, ALL, PRODUCT, LARGEST, SMALLEST } what; /* products are of int64 */
 
 typedef struct {
     const native_fold *of;
@@ -61,43 +62,102 @@ static void reduce_row(const work *job, const native_piece *at) {
     }
 }
 
-static void reduce_strip(const work *job, const native_piece *at) {
-    const npy_intp inner = job->of->inner;
+/* Columns whose rows are `step` elements apart. */
+static void reduce_strip(const work *job, const native_piece *at, npy_intp step) {
     int64_t *into = job->parts + at->part, *places = job->places + at->part;
     if (job->kind <= ALL) {
         memset(into, 0, (size_t)at->width * sizeof *into);
-        (job->kind == SUM ? job->run->sum_strip : job->run->count_strip)(at->data, at->rows, inner, at->width, into);
+        (job->kind == SUM ? job->run->sum_strip : job->run->count_strip)(at->data, at->rows, step, at->width, into);
         for (npy_intp j = 0; (job->kind == ANY || job->kind == ALL) && j < at->width; j++)
             into[j] = job->kind == ANY ? into[j] > 0 : into[j] == at->rows;
+    } else if (job->kind == PRODUCT) {
+        for (npy_intp row = 0; row < at->rows; row++)
+            for (npy_intp j = 0; j < at->width; j++) {
+                const int64_t x = ((const int64_t *)at->data)[row * step + j];
+                into[j] = row ? into[j] * x : x;
+            }
     } else if (job->places) {
-        job->run->place_strip(at->data, at->rows, inner, at->width, job->kind == LARGEST, into, places);
+        job->run->place_strip(at->data, at->rows, step, at->width, job->kind == LARGEST, into, places);
         for (npy_intp j = 0; j < at->width; j++)
             places[j] += at->first;
     } else {
-        job->run->extreme_strip(at->data, at->rows, inner, at->width, job->kind == LARGEST, into);
+        job->run->extreme_strip(at->data, at->rows, step, at->width, job->kind == LARGEST, into);
     }
 }
 
-static void reduce_pieces(void *context, npy_intp begin, npy_intp end) {
+/* Columns that are fewer than a vector has elements: WIDE rows are one of as many times the columns, and what is left of the rows is
+   another; their parts come together behind them. */
+static void reduce_narrow(const work *job, const native_piece *at) {
+    const native_fold *of = job->of;
+    const npy_intp inner = of->inner, wide = inner * WIDE, whole = at->rows / WIDE, rest = at->rows % WIDE;
+    int64_t parts[(WIDE + 1) * NARROW], places[(WIDE + 1) * NARROW];
+    work part = {.of = of, .run = job->run, .kind = job->kind, .parts = parts, .places = job->places ? places : NULL};
+    reduce_strip(&part, &(native_piece){.data = at->data, .rows = whole, .width = wide}, wide);
+    if (rest)
+        reduce_strip(&part, &(native_piece){.data = at->data + whole * wide * TYPE_SIZE[of->type], .rows = rest, .width = inner, .part = wide}, inner);
+    for (npy_intp j = 0; j < inner; j++) {
+        for (npy_intp k = 0; job->places && k < WIDE + (rest > 0); k++) {
+            int64_t *place = places + k * inner + j;
+            *place = k < WIDE ? *place * WIDE + k : *place + whole * WIDE;
+        }
+        int64_t made = parts[j], place = job->places ? places[j] : 0;
+        for (npy_intp k = 1; k < WIDE + (rest > 0); k++) {
+            const int64_t x = parts[k * inner + j], here = job->places ? places[k * inner + j] : 0;
+            if (job->kind <= COUNT) {
+                made += x;
+            } else if (job->kind == PRODUCT) {
+                made *= x;
+            } else if (job->kind == ANY || job->kind == LARGEST ? x > made : x < made) {
+                made = x;
+                place = here;
+            } else if (x == made && here < place) {
+                place = here;
+            }
+        }
+        job->parts[at->part + j] = made;
+        if (job->places)
+            job->places[at->part + j] = place + at->first;
+    }
+}
+
+static void reduce_units(void *context, npy_intp begin, npy_intp end) {
+    const work *job = context;
+    const native_fold *of = job->of;
+    for (npy_intp i = begin; i < end; i++) {
+        const native_piece at = native_piece_of(of, &job->cut, INTEGER_STRIP, i);
+        if (of->inner == 1)
+            reduce_row(job, &at);
+        else if (of->inner <= NARROW && at.rows >= MANY)
+            reduce_narrow(job, &at);
+        else
+            reduce_strip(job, &at, of->inner);
+    }
+}
+
+/* Short rows, turned over. */
+static void reduce_turned(void *context, npy_intp begin, npy_intp end) {
+    const work *job = context;
+    _Alignas(64) char tile[TURNED_BYTES];
+    for (npy_intp i = begin; i < end; i++) {
+        const npy_intp first = i * job->cut.turned, rows = native_turned_rows(job->of, &job->cut, first, tile);
+        reduce_strip(job, &(native_piece){.data = tile, .rows = job->of->count, .width = rows, .part = first}, rows);
+    }
+}
+
+/* Rows of one piece each, of which sums, counts and extremes are made with no more than what is asked for. */
+static void reduce_whole_rows(void *context, npy_intp begin, npy_intp end) {
     const work *job = context;
     const native_fold *of = job->of;
     const npy_intp row = of->count * TYPE_SIZE[of->type];
-    const bool short_rows = of->inner == 1 && job->cut.pieces == 1; /* many of them: no more than what is asked for */
-    if (short_rows && job->kind <= COUNT) {
+    const char *data = PyArray_BYTES(of->array);
+    if (job->kind <= COUNT) {
         int64_t (*const run)(const void *, ptrdiff_t) = job->kind == SUM ? job->run->sum : job->run->count;
         for (npy_intp i = begin; i < end; i++)
-            job->parts[i] = run(PyArray_BYTES(of->array) + i * row, of->count);
+            job->parts[i] = run(data + i * row, of->count);
         return;
     }
-    if (short_rows && job->kind >= LARGEST && !job->places) {
-        for (npy_intp i = begin; i < end; i++)
-            job->parts[i] = job->run->extreme(PyArray_BYTES(of->array) + i * row, of->count, job->kind == LARGEST);
-        return;
-    }
-    for (npy_intp i = begin; i < end; i++) {
-        const native_piece at = native_piece_of(of, &job->cut, INTEGER_STRIP, i);
-        (of->inner == 1 ? reduce_row : reduce_strip)(job, &at);
-    }
+    for (npy_intp i = begin; i < end; i++)
+        job->parts[i] = job->run->extreme(data + i * row, of->count, job->kind == LARGEST);
 }
 
 /* Brings `count` rows of parts, `step` apart, together in the first one, which is `width` long. */
@@ -120,9 +180,10 @@ static void join_rows(const work *job, npy_intp first, npy_intp width, npy_intp 
 static bool reduce(work *job, bool with_places) {
     const native_fold *of = job->of;
     job->cut = native_cut_fold(of, INTEGER_STRIP);
-    if ((job->kind == ANY || job->kind == ALL) && of->inner == 1) { /* a row is looked at until it is decided */
+    if ((job->kind == ANY || job->kind == ALL) && of->inner == 1 && job->cut.pieces > 1) { /* a row is looked at until it is decided */
         job->cut.pieces = 1;
         job->cut.length = of->count;
+        job->cut.units = of->front * of->outer;
     }
     const npy_intp inner = of->inner, pieces = job->cut.pieces, parts = of->front * of->outer * pieces * inner;
     const npy_intp words = with_places ? 2 * parts : parts;
@@ -134,7 +195,8 @@ static bool reduce(work *job, bool with_places) {
     }
     job->parts = direct ? job->made : job->heap ? job->heap : job->here;
     job->places = with_places ? job->parts + parts : NULL;
-    native_parallel(of->front * of->outer * pieces * job->cut.strips, job->cut.grain, reduce_pieces, job);
+    const bool whole = of->inner == 1 && pieces == 1 && !with_places && (job->kind <= COUNT || job->kind >= LARGEST);
+    native_parallel(job->cut.units, job->cut.grain, job->cut.turned ? reduce_turned : whole ? reduce_whole_rows : reduce_units, job);
     for (npy_intp outer = 0; pieces > 1 && outer < of->front * of->outer; outer++)
         join_rows(job, outer * pieces * inner, inner, pieces, inner);
     for (npy_intp i = 0; of->front > 1 && i < of->outer; i++)
@@ -198,7 +260,7 @@ PyObject *native_integer_sum(const native_fold *of, native_type type) {
 }
 
 PyObject *native_integer_product(const native_fold *of) {
-    return of->type == TYPE_I64 && of->inner == 1 ? reduced(of, PRODUCT, TYPE_I64) : NULL;
+    return of->type == TYPE_I64 ? reduced(of, PRODUCT, TYPE_I64) : NULL;
 }
 
 PyObject *native_integer_extreme(const native_fold *of, bool largest) {
@@ -209,15 +271,16 @@ PyObject *native_integer_place(const native_fold *of, bool largest, bool with_va
     work job = {.of = of, .run = &PICK(integer_loops)->of[of->type], .kind = largest ? LARGEST : SMALLEST};
     if (!job.run->place || !reduce(&job, true))
         return NULL;
+    const bool halves = native_is_half(of->type); /* whose keys make one number of both zeros */
     PyArrayObject *places = array_of(&job, job.places, TYPE_I64);
     PyObject *made = (PyObject *)places;
-    PyMem_RawFree(job.heap);
     if (with_values && places) {
-        PyArrayObject *values = values_at(of, PyArray_DATA(places));
+        PyArrayObject *values = halves ? values_at(of, PyArray_DATA(places)) : array_of(&job, job.parts, of->type);
         made = values ? PyTuple_Pack(2, values, places) : NULL;
         Py_XDECREF(values);
         Py_DECREF(places);
     }
+    PyMem_RawFree(job.heap);
     return made;
 }
 

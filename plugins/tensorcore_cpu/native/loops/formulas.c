@@ -362,33 +362,6 @@ FLOATS(FORMULA_OF, lerp_far, 2, made = y - ((y - x) * a))
 SQUARES(squares_f32, float)
 SQUARES(squares_f64, double)
 
-/* Four vectors of products beside one another, in the elements' own type, as PyTorch takes them. */
-#define PRODUCT(name, type, vector, lanes)                                                                    \
-    static double name(const void *from, ptrdiff_t count) {                                                   \
-        const type *x = from;                                                                                 \
-        type last[lanes], rest = 1;                                                                           \
-        ptrdiff_t i = 0;                                                                                      \
-        if (count >= lanes) {                                                                                 \
-            vector all[4];                                                                                    \
-            for (int k = 0; k < 4; k++)                                                                       \
-                all[k] = (vector){0} + 1;                                                                     \
-            for (; i + 4 * lanes <= count; i += 4 * lanes)                                                    \
-                for (int k = 0; k < 4; k++)                                                                   \
-                    all[k] *= *(const vector##_u *)(x + i + k * lanes);                                       \
-            for (int k = 0; k < 4 && i + lanes <= count; k++, i += lanes)                                     \
-                all[k] *= *(const vector##_u *)(x + i);                                                       \
-            all[0] = (all[0] * all[1]) * (all[2] * all[3]);                                                   \
-            memcpy(last, all, sizeof last);                                                                   \
-            for (int k = 0; k < lanes; k += 2) /* none waits for what was stored together */                  \
-                rest *= last[k] * last[k + 1];                                                                \
-        }                                                                                                     \
-        for (; i < count; i++)                                                                                \
-            rest *= x[i];                                                                                     \
-        return rest;                                                                                          \
-    }
-PRODUCT(product_f32, float, vf, LANES_F32)
-PRODUCT(product_f64, double, vd, LANES_F64)
-
 /* Mantissa and exponent; a denormal is made a normal number first. */
 #define PARTS(name, type, uint, int_of, bits_of, real_of, digits, bias)                                        \
     static void name(const void *from, void *to, int32_t *exponent, ptrdiff_t count) {                        \
@@ -442,7 +415,6 @@ const formula_loops ISA(formula_loops) = {
            SINGLE_ENTRY(scaled_modified_bessel_k1) SINGLE_ENTRY(igamma) SINGLE_ENTRY(igammac) SINGLE_ENTRY(zeta)
            SINGLE_ENTRY(erfcx) SINGLE_ENTRY(log_ndtr) SINGLE_ENTRY(ndtri)},
     .squares = {squares_f32, squares_f64},
-    .product = {product_f32, product_f64},
     .pairs = {pairs_f32, pairs_f64},
     .parts = {parts_f32, parts_f64},
 };

@@ -64,13 +64,22 @@ ROWS_OF_TWO(f64, i64, pd)
     }
 
 #define STRIP_EXTREME(name, type, index, beats)                                                               \
+    ALWAYS_INLINE type name##_of(type x, type best) { return ((x beats best) | (x != x)) ? x : best; }        \
     static void name(const type *data, ptrdiff_t rows, ptrdiff_t step, ptrdiff_t width, type *values) {       \
-        for (ptrdiff_t row = 1; row < rows; row++) {                                                          \
+        ptrdiff_t row = 1;                                                                                    \
+        for (; row + 4 <= rows; row += 4) {                                                                   \
             const type *at = data + row * step;                                                               \
             INDEPENDENT for (ptrdiff_t j = 0; j < width; j++) {                                               \
-                type x = at[j], best = values[j];                                                             \
-                values[j] = ((x beats best) | (x != x)) ? x : best;                                           \
+                type best = values[j];                                                                        \
+                for (int k = 0; k < 4; k++)                                                                   \
+                    best = name##_of(at[k * step + j], best);                                                 \
+                values[j] = best;                                                                             \
             }                                                                                                 \
+        }                                                                                                     \
+        for (; row < rows; row++) {                                                                           \
+            const type *at = data + row * step;                                                               \
+            INDEPENDENT for (ptrdiff_t j = 0; j < width; j++)                                                 \
+                values[j] = name##_of(at[j], values[j]);                                                      \
         }                                                                                                     \
     }                                                                                                         \
     static void name##_place(const type *data, ptrdiff_t rows, ptrdiff_t step, ptrdiff_t width, type *values, \
@@ -172,6 +181,51 @@ ROWS_OF_TWO(f64, i64, pd)
 FAMILY(f32, float, i32, ROW_F32, int32_t)
 FAMILY(f64, double, i64, ROW_F64, int64_t)
 
+/* Four vectors of products beside one another, in the elements' own type, as PyTorch takes them. */
+#define PRODUCT(name, type, vector, lanes)                                                                    \
+    static double name(const void *from, ptrdiff_t count) {                                                   \
+        const type *x = from;                                                                                 \
+        type last[lanes], rest = 1;                                                                           \
+        ptrdiff_t i = 0;                                                                                      \
+        if (count >= lanes) {                                                                                 \
+            vector all[4];                                                                                    \
+            for (int k = 0; k < 4; k++)                                                                       \
+                all[k] = (vector){0} + 1;                                                                     \
+            for (; i + 4 * lanes <= count; i += 4 * lanes)                                                    \
+                for (int k = 0; k < 4; k++)                                                                   \
+                    all[k] *= *(const vector##_u *)(x + i + k * lanes);                                       \
+            for (int k = 0; k < 4 && i + lanes <= count; k++, i += lanes)                                     \
+                all[k] *= *(const vector##_u *)(x + i);                                                       \
+            all[0] = (all[0] * all[1]) * (all[2] * all[3]);                                                   \
+            memcpy(last, all, sizeof last);                                                                   \
+            for (int k = 0; k < lanes; k += 2) /* none waits for what was stored together */                  \
+                rest *= last[k] * last[k + 1];                                                                \
+        }                                                                                                     \
+        for (; i < count; i++)                                                                                \
+            rest *= x[i];                                                                                     \
+        return rest;                                                                                          \
+    }
+PRODUCT(product_f32, float, vf, LANES_F32)
+PRODUCT(product_f64, double, vd, LANES_F64)
+
+#define STRIP_PRODUCT(name, type)                                                                             \
+    static void name(const void *data, ptrdiff_t rows, ptrdiff_t step, ptrdiff_t width, void *values) {       \
+        type *made = values;                                                                                  \
+        ptrdiff_t row = 1;                                                                                    \
+        for (; row + 4 <= rows; row += 4) {                                                                   \
+            const type *at = (const type *)data + row * step;                                                 \
+            INDEPENDENT for (ptrdiff_t j = 0; j < width; j++)                                                 \
+                made[j] *= (at[j] * at[step + j]) * (at[2 * step + j] * at[3 * step + j]);                    \
+        }                                                                                                     \
+        for (; row < rows; row++) {                                                                           \
+            const type *at = (const type *)data + row * step;                                                 \
+            INDEPENDENT for (ptrdiff_t j = 0; j < width; j++)                                                 \
+                made[j] *= at[j];                                                                             \
+        }                                                                                                     \
+    }
+STRIP_PRODUCT(product_strip_f32, float)
+STRIP_PRODUCT(product_strip_f64, double)
+
 static bool any_byte(const uint8_t *row, ptrdiff_t count) {
     for (ptrdiff_t i = 0; i < count; i += 4096) {
         uint8_t found = 0;
@@ -199,7 +253,7 @@ static bool all_bytes(const uint8_t *row, ptrdiff_t count) {
     .apart_strip = apart_strip_##from, .away_strip = away_strip_##from
 #define FUNCTIONS(suffix)                                                                                     \
     {SUMS(suffix, columns), .extreme = extreme_##suffix, .place = place_##suffix, .extreme_strip = extreme_strip_##suffix, \
-     .place_strip = place_strip_##suffix, .scan = scan_##suffix, .scan_strip = scan_strip_##suffix}
+     .place_strip = place_strip_##suffix, .product = product_##suffix, .product_strip = product_strip_##suffix, .scan = scan_##suffix, .scan_strip = scan_strip_##suffix}
 
 const reduce_loops ISA(reduce_loops) = {
     {[TYPE_F32] = FUNCTIONS(f32), [TYPE_F64] = FUNCTIONS(f64), [TYPE_BF16] = {SUMS(bf16, halves)}, [TYPE_F16] = {SUMS(f16, halves)}},

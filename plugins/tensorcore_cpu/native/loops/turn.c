@@ -7,9 +7,22 @@
 #include <immintrin.h>
 #endif
 
+/* Of N elements that lie in a row each: the compiler makes exchanges of whole vectors. */
+#define TURN_FEW(name, type, N)                                                                               \
+    static __attribute__((noinline)) void name##_##N(const type *from, char *to, ptrdiff_t to_step, ptrdiff_t columns) { \
+        INDEPENDENT for (ptrdiff_t j = 0; j < columns; j++)                                                   \
+            for (int k = 0; k < N; k++)                                                                       \
+                ((type *)(to + k * to_step))[j] = from[N * j + k];                                            \
+    }
+
 #define TURN(name, type, SIDE, block)                                                                         \
+    TURN_FEW(name, type, 2) TURN_FEW(name, type, 3) TURN_FEW(name, type, 4)                                   \
     static void name(const char *from, ptrdiff_t from_step, char *to, ptrdiff_t to_step, ptrdiff_t rows,      \
                      ptrdiff_t columns) {                                                                     \
+        if (rows > 1 && rows <= 4 && columns >= 16 && from_step == rows * (ptrdiff_t)sizeof(type)) {          \
+            (rows == 2 ? name##_2 : rows == 3 ? name##_3 : name##_4)((const type *)from, to, to_step, columns); \
+            return;                                                                                           \
+        }                                                                                                     \
         if (rows < SIDE || columns < SIDE) {                                                                  \
             for (ptrdiff_t i = 0; i < rows; i++)                                                              \
                 for (ptrdiff_t j = 0; j < columns; j++)                                                       \

@@ -157,7 +157,7 @@ static PyObject *run_sum(const native_kernel *kernel, PyObject *const *args, Py_
     sum_run run = {.of = &of, .real = of, .cut = {.pieces = (of.count + GRAIN - 1) / GRAIN, .length = GRAIN}};
     const npy_intp wide = run.real.inner *= 2, numbers = of.outer * wide;
     if (of.inner > 1)
-        run.cut = native_cut_fold(&run.real, STRIP);
+        run.cut = native_cut_fold(&run.real, STRIP, 0);
     const npy_intp pieces = run.cut.pieces;
     if (made && !(run.parts = PyMem_RawCalloc((size_t)(numbers * pieces), sizeof(double)))) {
         Py_DECREF(made);

@@ -2,12 +2,13 @@
    last ones around others. */
 #include "folds.h"
 
+#include "one_row.h"
 #include "turn.h"
 
 DECLARE_LOOPS(turn_loops, turn_loops);
 
 enum { GRAIN = 1 << 15 }; /* elements: what one piece of a long row holds, and a reason for a second thread */
-enum { FEW = 64, MANY = 64 }; /* elements of a row that is turned over at most, and rows at least */
+enum { MANY = 64, BLOCK = 8 }; /* rows that are turned over at least, and elements of a row that are turned over fast */
 
 /* Whether the array is dense in some order of its dims, the largest step first. */
 static bool dense_order(PyArrayObject *array, int *axes) {
@@ -95,10 +96,15 @@ bool native_folded(native_fold *made, PyObject *object, native_type type, PyObje
            native_folded_anyhow(made, object, type, dim, keepdim);
 }
 
+/* Elements of a short row as it is turned over: of five to seven there are eight, but for those of 8 bytes, which go by four. */
+static npy_intp padded(const native_fold *of) {
+    return of->count > BLOCK / 2 && of->count < BLOCK && TYPE_SIZE[of->type] < 8 ? BLOCK : of->count;
+}
+
 /* Many short rows, so many at a time. */
-static bool turn_rows(native_cut *cut, const native_fold *of, npy_intp strip) {
-    const npy_intp rows = of->front * of->outer, fit = TURNED_BYTES / (of->count * TYPE_SIZE[of->type]);
-    if (of->inner > 1 || of->count < 2 || of->count > FEW || rows < MANY)
+static bool turn_rows(native_cut *cut, const native_fold *of, npy_intp strip, npy_intp few) {
+    const npy_intp rows = of->front * of->outer, fit = TURNED_BYTES / (padded(of) * TYPE_SIZE[of->type]);
+    if (of->inner > 1 || of->count < 2 || of->count > few || rows < MANY)
         return false;
     const npy_intp turned = fit < strip ? fit / 8 * 8 : strip, grain = GRAIN / (turned * of->count);
     *cut = (native_cut){.pieces = 1, .length = of->count, .strips = 1, .turned = turned, .units = (rows + turned - 1) / turned,
@@ -106,10 +112,10 @@ static bool turn_rows(native_cut *cut, const native_fold *of, npy_intp strip) {
     return true;
 }
 
-native_cut native_cut_fold(const native_fold *of, npy_intp strip) {
+native_cut native_cut_fold(const native_fold *of, npy_intp strip, npy_intp few) {
     const npy_intp rows = GRAIN / of->inner < 256 ? 256 : GRAIN / of->inner; /* of a piece */
     native_cut cut = {.strips = (of->inner + strip - 1) / strip, .pieces = (of->count + rows - 1) / rows};
-    if (turn_rows(&cut, of, strip))
+    if (turn_rows(&cut, of, strip, few))
         return cut;
     /* Alike, so that two threads take as long; from a line of the cache to another where elements lie in a row, else of as
        many rows as are added at once. */
@@ -125,7 +131,15 @@ native_cut native_cut_fold(const native_fold *of, npy_intp strip) {
 npy_intp native_turned_rows(const native_fold *of, const native_cut *cut, npy_intp first, char *tile) {
     const npy_intp left = of->front * of->outer - first, rows = left < cut->turned ? left : cut->turned;
     const int size = TYPE_SIZE[of->type];
-    const npy_intp row = of->count * size;
-    PICK(turn_loops)->turn[size == 8 ? 3 : size / 2](PyArray_BYTES(of->array) + first * row, row, tile, rows * size, of->count, rows);
+    const npy_intp row = of->count * size, wide = padded(of), whole = wide * size;
+    const char *from = PyArray_BYTES(of->array) + first * row;
+    const turn_loop turn = PICK(turn_loops)->turn[size == 8 ? 3 : size / 2];
+    if (wide == of->count) {
+        turn(from, row, tile, rows * size, wide, rows);
+    } else {
+        char room[TURNED_BYTES + SPREAD_VECTOR];
+        native_spread(size)(from, row, size, from + left * row, room, whole, rows, of->count);
+        turn(room, whole, tile, rows * size, wide, rows);
+    }
     return rows;
 }

@@ -19,6 +19,7 @@ enum { DIM, KEEPDIM, DTYPE, CORRECTION, ROOT, OPTIONS };
 static PyObject *names[OPTIONS];
 
 enum { GRAIN = 1 << 15 }; /* elements that are worth a second thread */
+enum { FEW = 64 }; /* elements of rows that are turned over, but for sums */
 enum { NARROW = 16, WIDE = 8, MANY = 64 }; /* columns of which WIDE rows are one, where they are MANY */
 
 typedef enum { SUM, MEAN, APART, VAR, LARGEST, SMALLEST, PRODUCT } what; /* sums up to VAR */
@@ -217,7 +218,7 @@ typedef struct {
 } room;
 
 static bool reduce(const native_fold *of, what kind, const double *centre, bool with_places, room *space, work *job) {
-    *job = (work){.fold = of, .run = &loops->of[of->type], .kind = kind, .cut = native_cut_fold(of, STRIP), .centre = centre};
+    *job = (work){.fold = of, .run = &loops->of[of->type], .kind = kind, .cut = native_cut_fold(of, STRIP, kind <= MEAN ? native_few_added(of->type) : FEW), .centre = centre};
     const npy_intp pieces = of->front * of->outer * job->cut.pieces, parts = pieces * of->inner;
     const npy_intp words = with_places ? 2 * parts : parts;
     space->heap = NULL;

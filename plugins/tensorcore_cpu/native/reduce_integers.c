@@ -17,6 +17,7 @@ static PyObject *names[OPTIONS];
 enum {
     LOOK = 1024, /* elements between looks at whether any, or all, is decided */
     ROOM = 256,
+    FEW = 64, /* elements of rows that are turned over, but for sums and counts */
     NARROW = 16, WIDE = 8, MANY = 64, /* columns of which WIDE rows are one, where they are MANY */
 };
 
@@ -179,7 +180,7 @@ static void join_rows(const work *job, npy_intp first, npy_intp width, npy_intp 
 
 static bool reduce(work *job, bool with_places) {
     const native_fold *of = job->of;
-    job->cut = native_cut_fold(of, INTEGER_STRIP);
+    job->cut = native_cut_fold(of, INTEGER_STRIP, job->kind <= COUNT ? native_few_added(of->type) : FEW);
     if ((job->kind == ANY || job->kind == ALL) && of->inner == 1 && job->cut.pieces > 1) { /* a row is looked at until it is decided */
         job->cut.pieces = 1;
         job->cut.length = of->count;

@@ -301,6 +301,21 @@ def test_a_module_is_copied_and_pickled_whole():
         assert list(twin.state_dict()) == list(net.state_dict())
 
 
+def test_cpu_and_cuda_do_not_ask_to():
+    """A module may say where it goes in ``to`` by calling ``cpu``, which moves it without asking ``to`` again."""
+
+    class Moved(Net):
+        def to(self, device):
+            return self.cpu() if device == "cpu" else self.cuda()
+
+    net = Moved()
+    assert net.to("cpu") is net
+    assert net.first.weight.device.type == "cpu"
+    if not tc.cuda.is_available():
+        with pytest.raises((RuntimeError, AssertionError)):
+            net.to("cuda")
+
+
 def test_a_module_is_freed_at_once():
     """A used module hangs in no reference cycle."""
     gc.disable()

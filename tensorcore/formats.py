@@ -16,6 +16,9 @@ __all__ = [
 ]  # fmt: skip
 
 
+_INTS = frozenset([int])
+
+
 class Size(tuple[int, ...]):
     """A shape: a tuple of ints that prints as PyTorch's does and counts its elements."""
 
@@ -23,9 +26,9 @@ class Size(tuple[int, ...]):
 
     def __new__(cls, values: Iterable[Any] = ()) -> Size:
         made = tuple.__new__(cls, values)
-        return (
-            made if all([type(one) is int for one in made]) else tuple.__new__(cls, map(_size, range(len(made)), made))
-        )
+        if _INTS.issuperset(map(type, made)):
+            return made
+        return tuple.__new__(cls, map(_size, range(len(made)), made))
 
     def numel(self) -> int:
         """The number of elements in a tensor of this shape."""
@@ -40,7 +43,8 @@ class Size(tuple[int, ...]):
             raise ArgumentTypeError(
                 f"can only concatenate tuple (not {type(other).__name__}) to torch.Size, got {other!r}; convert it with tuple()"
             )
-        return Size(tuple.__add__(self, other))
+        made = tuple.__add__(self, other)
+        return tuple.__new__(Size, made) if type(other) is Size else Size(made)
 
     def __radd__(self, other: tuple[Any, ...]) -> Size:
         return Size(other) + self if isinstance(other, tuple) else NotImplemented

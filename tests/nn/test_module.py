@@ -291,6 +291,22 @@ def test_hooks_for_all_modules():
     assert seen == ["Linear", "Linear", "Net"]
 
 
+def test_handles_for_hooks_of_one_s_own():
+    """A program keeps hooks under the ids of handles: each takes its own out again, and what is noted beside it."""
+    hooks, beside = {}, {}
+    handles = [tc.utils.hooks.RemovableHandle(hooks, extra_dict=extra) for extra in (None, beside, [beside, {}])]
+    assert hooks == beside == {}
+    for one in handles:
+        hooks[one.id] = beside[one.id] = "hook"
+    with handles[1]:
+        assert len(hooks) == len(beside) == 3
+    handles[0].remove()
+    assert ([*hooks], [*beside]) == ([handles[2].id], [handles[0].id, handles[2].id])
+    handles[2].remove()
+    handles[2].remove()
+    assert (hooks, [*beside]) == ({}, [handles[0].id])
+
+
 def test_a_module_is_copied_and_pickled_whole():
     """Copies have the same values in memory of their own, and hooks of files survive."""
     net = Net()

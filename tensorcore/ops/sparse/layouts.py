@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any, Self
 
 from tensorcore.errors import ArgumentTypeError, DimensionError, KernelMissing, ShapeError, UsageError
@@ -31,18 +32,17 @@ class Coo(Sparse):
 
     def new(self, *args: Any, device: Any = None) -> Any:
         """A sparse tensor of the same dtype and device: of ``(indices, values)`` and a size, or of a size alone without elements."""
-        from tensorcore.ops.sparse.making import sparse_coo_tensor
-
+        make = import_module("tensorcore.ops.sparse.making").sparse_coo_tensor
         target = self.device if device is None else device
         if len(args) in (2, 3) and all(isinstance(one, Tensor) for one in args[:2]):
-            return sparse_coo_tensor(*args, device=target)
+            return make(*args, device=target)
         size = args[0] if len(args) == 1 and isinstance(args[0], Size) else args
         if not all(isinstance(one, int) for one in size):
             raise ArgumentTypeError(
                 f"new: expected indices and values as tensors, or sizes as ints, got {args}; take torch.sparse_coo_tensor, or "
                 "to_sparse() of a dense tensor"
             )
-        return sparse_coo_tensor(size or (0,), dtype=self.dtype, device=target)
+        return make(size or (0,), dtype=self.dtype, device=target)
 
     def indices(self) -> Any:
         """The indices, one in each column, in order."""

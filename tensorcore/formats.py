@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import prod
+from operator import index
 from typing import Any
 
 from tensorcore.errors import ArgumentTypeError, KernelMissing, ShapeError
@@ -14,24 +16,55 @@ __all__ = [
 ]  # fmt: skip
 
 
+_INTS = frozenset([int])
+
+
 class Size(tuple[int, ...]):
     """A shape: a tuple of ints that prints as PyTorch's does and counts its elements."""
 
     __slots__ = ()
 
+    def __new__(cls, values: Iterable[Any] = ()) -> Size:
+        made = tuple.__new__(cls, values)
+        if _INTS.issuperset(map(type, made)):
+            return made
+        return tuple.__new__(cls, map(_size, range(len(made)), made))
+
     def numel(self) -> int:
         """The number of elements in a tensor of this shape."""
         return prod(self)
 
-    def __getitem__(self, index: Any) -> Any:
-        found = tuple.__getitem__(self, index)
-        return Size(found) if isinstance(index, slice) else found
+    def __getitem__(self, place: Any) -> Any:
+        found = tuple.__getitem__(self, place)
+        return tuple.__new__(Size, found) if isinstance(place, slice) else found
 
-    def __add__(self, other: Any) -> Size:  # type: ignore[override]
-        return Size(tuple.__add__(self, tuple(other)))
+    def __add__(self, other: tuple[Any, ...]) -> Size:  # type: ignore[override]
+        if not isinstance(other, tuple):
+            raise ArgumentTypeError(
+                f"can only concatenate tuple (not {type(other).__name__}) to torch.Size, got {other!r}; convert it with tuple()"
+            )
+        made = tuple.__add__(self, other)
+        return tuple.__new__(Size, made) if type(other) is Size else Size(made)
+
+    def __radd__(self, other: tuple[Any, ...]) -> Size:
+        return Size(other) + self if isinstance(other, tuple) else NotImplemented
+
+    def __mul__(self, times: Any) -> Size:
+        return tuple.__new__(Size, tuple.__mul__(self, times))
+
+    __rmul__ = __mul__
 
     def __repr__(self) -> str:
         return f"torch.Size([{', '.join(map(str, self))}])"
+
+
+def _size(place: int, one: Any) -> int:
+    try:
+        return index(one)
+    except TypeError:
+        raise ArgumentTypeError(
+            f"torch.Size() takes an iterable of 'int' (item {place} is '{type(one).__name__}'), got {one!r}; convert it with int()"
+        ) from None
 
 
 class memory_format:

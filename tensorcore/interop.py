@@ -22,6 +22,7 @@ from tensorcore.ops.kinds import method
 from tensorcore.ops.output import written
 from tensorcore.ops.placement import as_device, host_device
 from tensorcore.ops.rules import whole
+from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = ["asarray", "from_dlpack", "from_file", "frombuffer", "to_dlpack"]
@@ -213,14 +214,13 @@ def is_initialized(self: Tensor) -> bool:
 
 
 @method
-@method
 def numpy(self: Tensor, *, force: bool = False) -> np.ndarray:
     """The values as a NumPy array, which shares the memory of a tensor on the host.
 
     Args:
         force: detach, and copy to the host, where that is in the way.
     """
-    if not force and self.node is not None:
+    if not force and self.node is not None and mode.enabled:
         raise GradientError(
             "numpy: Can't call numpy() on Tensor that requires grad, got one; use tensor.detach().numpy() instead"
         )

@@ -58,7 +58,7 @@ class Tensor:
     @property
     def shape(self) -> Size:
         """The size of each dim."""
-        return Size(self.native.shape)
+        return tuple.__new__(Size, self.native.shape)
 
     def size(self, dim: int | None = None) -> Any:
         """The shape, or the size of one dim."""

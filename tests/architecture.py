@@ -110,6 +110,7 @@ WAYS_BACK: dict[tuple[str, str], str] = {
     ("tensorcore.distributed.tensor.mesh", "tensorcore.distributed.tensor.api"): "tensors enter a mesh as in programs",
     ("tensorcore.guests", "tensorcore"): "guests enter by the front door",
     ("tensorcore.nn.module", "tensorcore.compiler"): "Module.compile is a door to it",
+    ("tensorcore.ops.sparse.layouts", "tensorcore.ops.sparse.making"): "new() makes sparse tensors as programs do",
     ("tensorcore.ops.creation.create", "tensorcore.ops.sparse.making"): "layout= may ask for a sparse tensor",
     (
         "tensorcore.ops.sparse.base",

@@ -221,6 +221,9 @@ def test_names_that_libraries_import() -> None:
     one = tc.ones(1)
     assert group([[one]], with_indices=True) == {(one.device, tc.float32): ([[one]], [0])}
     assert importlib.import_module("tensorcore.nn.attention.flex_attention")._DEFAULT_SPARSE_BLOCK_SIZE == 128
+    x = tc.ones(2)
+    assert x._cdata == x._cdata != x.detach()._cdata
+    assert isinstance(tc.distributions.ExpTransform().inv, tc.distributions.transforms._InverseTransform)
 
 
 def test_names_of_distributed_programs() -> None:

@@ -96,6 +96,15 @@ class TestNumpy:
                 call()
         assert x.numpy(force=True).tolist() == [1.0, 1.0]
 
+    @pytest.mark.parametrize("off", [tc.no_grad, tc.inference_mode])
+    def test_where_nothing_is_recorded_all_are_handed_out(self, off: Any) -> None:
+        """In ``no_grad`` a parameter's memory is NumPy's as it is, as in PyTorch; what is written there is the parameter."""
+        x = tc.nn.Parameter(tc.ones(2))
+        with off():
+            for made in (x.numpy(), np.asarray(x), x.cpu().numpy()):
+                made[0] += 1
+        assert x.tolist() == [4.0, 1.0]
+
 
 class TestFunctions:
     """NumPy's operators and functions on tensors."""

@@ -159,3 +159,25 @@ class TestCopies:
         data = pickle.dumps(x, 5, buffer_callback=buffers.append)
         assert len(data) < 1000
         assert pickle.loads(data, buffers=buffers).tolist() == x.tolist()
+
+
+@pytest.mark.parametrize(
+    "name", ["sigmoid", "tanh", "relu", "matmul", "maximum", "add", "flatten", "index_add", "narrow", "sum"]
+)
+def test_functions_are_themselves_after_a_copy(name: str) -> None:
+    """A module may hold ``torch.sigmoid`` or ``torch.flatten``: a copy and a pickle of a function are the function."""
+    function = getattr(tc, name)
+    for twin in (
+        pickled(function),
+        copy.copy(function),
+        copy.deepcopy([function])[0],
+        saved([function], weights_only=False)[0],
+    ):
+        assert twin is function
+
+
+def test_methods_with_a_short_way_are_themselves_after_a_copy() -> None:
+    """``Tensor.dim`` and its kin, which may be written in C, are copied and pickled by name."""
+    for method in (tc.Tensor.dim, tc.Tensor.contiguous, tc.Tensor.item):
+        assert pickled(method) is method
+        assert copy.deepcopy([method]) == [method]

@@ -129,6 +129,32 @@ def test_shapes_give_items_as_tuples_and_parts_as_shapes(key) -> None:
             assert type(found) is Size
 
 
+def test_a_shape_is_made_of_whole_numbers() -> None:
+    """What counts as an index becomes an int, a tensor of one integer included; anything else is a TypeError that says which."""
+    made = Size([torch.tensor(3), True, np.int64(2), Whole(1)])
+    assert made == (3, 1, 2, 1)
+    assert all(type(one) is int for one in made)
+    assert Size(torch.tensor([4, 5])) == (4, 5)
+    assert (Size(), Size(iter((1, 2)))) == ((), (1, 2))
+    for wrong in ([2, 2.0], ["a"], [torch.tensor(1.0)], 3):
+        with pytest.raises(TypeError, match="item 1 is 'float'" if wrong == [2, 2.0] else None):
+            Size(wrong)
+
+
+def test_shapes_joined_are_shapes() -> None:
+    """A tuple on either side of a shape, and a shape some times over, make a shape; no list is joined to one."""
+    for left, right in ((Size([1]), (torch.tensor(2),)), ((1,), Size([2])), (Size([1]), Size([2]))):
+        made = operator.add(left, right)
+        assert (made, type(made), {*map(type, made)}) == ((1, 2), Size, {int})
+    for made in (Size([3]) * 2, 2 * Size([3])):
+        assert (made, type(made)) == ((3, 3), Size)
+    for left, right in ((Size([1]), [2]), ([2], Size([1])), (Size([1]), (2.0,)), ((2.0,), Size([1]))):
+        with pytest.raises(TypeError):
+            operator.add(left, right)
+    with pytest.raises(TypeError):
+        Size([1]) * 2.0
+
+
 def test_limits_are_found_once_and_cannot_be_written() -> None:
     """Limits of a dtype are one object, which is itself after a copy and a pickle; the default dtype is asked at each call."""
     for limits in (torch.finfo(torch.float16), torch.finfo(torch.bfloat16), torch.iinfo(torch.int8)):

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from tensorcore.distributions.transform import ComposeTransform, IndependentTransform, Transform, identity_transform
+from tensorcore.distributions.transform import (
+    ComposeTransform,
+    IndependentTransform,
+    Transform,
+    _InverseTransform,  # noqa: F401 - flows of other packages name it
+    identity_transform,
+)
 from tensorcore.distributions.transforms_number import (
     AbsTransform,
     AffineTransform,

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from tensorcore.errors import ArgumentError, ArgumentTypeError, GradientError
 from tensorcore.ops.shapes.join import stack
 from tensorcore.tensor import Tensor
 
-__all__ = ["functional_call", "replace_all_batch_norm_modules_", "stack_module_state"]
+__all__ = ["functional_call", "reparametrized", "replace_all_batch_norm_modules_", "stack_module_state"]
 
 
 def functional_call(
@@ -56,6 +57,15 @@ def functional_call(
         args = ()
     elif not isinstance(args, tuple):
         args = (args,)
+    with reparametrized(module, given, tie_weights, strict):
+        return module(*args, **(kwargs or {}))
+
+
+@contextmanager
+def reparametrized(
+    module: Any, given: dict[str, Tensor], tie_weights: bool = False, strict: bool = False
+) -> Iterator[None]:
+    """The block in which a module has other tensors in the place of its parameters and buffers."""
     places = _places(module)
     chosen = _tied(module, given, places) if tie_weights else dict(given)
     if strict:
@@ -76,7 +86,7 @@ def functional_call(
         for name, one in chosen.items():
             members, key = places[name]
             members[key] = one
-        return module(*args, **(kwargs or {}))
+        yield
     finally:
         for name, one in before.items():
             members, key = places[name]

@@ -6,9 +6,11 @@ from collections import OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
+from tensorcore.formats import Size
+
 __all__ = [
     "KINDS", "LEAF", "Spec", "broadcast_prefix", "node_type", "register_pytree_node", "tree_all", "tree_any", "tree_flatten",
-    "tree_leaves", "tree_map", "tree_map_only", "tree_structure", "tree_unflatten",
+    "tree_is_leaf", "tree_leaves", "tree_map", "tree_map_only", "tree_structure", "tree_unflatten",
 ]  # fmt: skip
 
 Flatten = Callable[[Any], tuple[list[Any], Any]]
@@ -29,6 +31,7 @@ def _of_dict(one: Any) -> tuple[list[Any], Any]:
 KINDS: dict[Any, _Kind] = {
     list: _Kind(lambda one: (list(one), None), lambda children, _: list(children)),
     tuple: _Kind(lambda one: (list(one), None), lambda children, _: tuple(children)),
+    Size: _Kind(lambda one: (list(one), None), lambda children, _: tuple(children)),  # of leaves that may be no numbers
     dict: _Kind(_of_dict, lambda children, keys: dict(zip(keys, children, strict=True))),
     OrderedDict: _Kind(_of_dict, lambda children, keys: OrderedDict(zip(keys, children, strict=True))),
     defaultdict: _Kind(
@@ -113,6 +116,11 @@ def node_type(tree: Any) -> Any:
     cls = type(tree)
     named = cls not in KINDS and issubclass(cls, tuple) and hasattr(cls, "_fields")
     return namedtuple if named else cls
+
+
+def tree_is_leaf(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> bool:
+    """Whether that is no container, or one that ``is_leaf`` takes for a leaf."""
+    return (is_leaf is not None and is_leaf(tree)) or node_type(tree) not in KINDS
 
 
 def tree_unflatten(leaves: Iterable[Any], treespec: Spec) -> Any:

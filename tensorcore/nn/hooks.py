@@ -26,17 +26,32 @@ Hook = Callable[..., Any]
 
 
 class RemovableHandle(Handle):
-    """Takes a hook out of its dict again, and what was noted about it beside that dict."""
+    """Takes a hook out of its dict again, and what was noted about it beside that dict.
+
+    Args:
+        hooks_dict: the hooks by the ids of their handles. A program that keeps hooks of its own writes there itself:
+            ``handle = RemovableHandle(hooks); hooks[handle.id] = hook``.
+        extra_dict: a dict, or a list of dicts, out of which the id is taken too.
+    """
 
     def __init__(
-        self, hooks: OrderedDict[int, Hook], hook: Hook, *, prepend: bool = False, notes: Sequence[dict[int, Any]] = ()
+        self,
+        hooks_dict: dict[int, Any],
+        hook: Hook | None = None,
+        *,
+        extra_dict: dict[int, Any] | list[dict[int, Any]] | None = None,
+        prepend: bool = False,
+        notes: Sequence[dict[int, Any]] = (),
     ) -> None:
-        super().__init__(hooks, hook)  # type: ignore[arg-type]
-        self.notes = notes
+        if hook is None:
+            self.id, self.hooks = next(self._ids), hooks_dict
+        else:
+            super().__init__(hooks_dict, hook)
+        self.notes = [*notes, *([extra_dict] if isinstance(extra_dict, dict) else extra_dict or ())]
         for note in notes:
             note[self.id] = True
         if prepend:
-            hooks.move_to_end(self.id, last=False)
+            hooks_dict.move_to_end(self.id, last=False)  # type: ignore[attr-defined]
 
     def remove(self) -> None:
         """Take the hook out; a second call does nothing."""

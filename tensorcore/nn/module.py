@@ -217,6 +217,10 @@ class Module(Members, Hooked, Stateful):
                 f"to: nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype}; "
                 f"convert single tensors with .to(...)"
             )
+        return self._moved(device, dtype)
+
+    def _moved(self, device: Any, dtype: dtypes.dtype | None = None) -> Self:
+        # Not through ``to``, which a module may define in terms of ``cpu`` and ``cuda``.
         target = None if device is None else as_device(device)
 
         def convert(tensor: Tensor) -> Tensor:
@@ -268,11 +272,11 @@ class Module(Members, Hooked, Stateful):
 
     def cpu(self) -> Self:
         """Move all parameters and buffers to the host."""
-        return self.to("cpu")
+        return self._moved("cpu")
 
     def cuda(self, device: Any = None) -> Self:
         """Move all parameters and buffers to a GPU: the first one, or that of an index or a name."""
-        return self.to("cuda" if device is None else f"cuda:{device}" if isinstance(device, int) else device)
+        return self._moved("cuda" if device is None else f"cuda:{device}" if isinstance(device, int) else device)
 
     def share_memory(self) -> Self:
         """Move all parameters and buffers to memory that processes share, as ``Tensor.share_memory_`` does."""

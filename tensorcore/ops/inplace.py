@@ -210,6 +210,9 @@ def elementwise_inplace(op: Op, overwritten: Callable[..., bool]) -> Callable[..
                 f"{name}: output with shape {list(shapes[0])} doesn't match the broadcast shape {list(shape)}, got an "
                 f"input too small to hold the result; use the form without underscore"
             )
+        if any([hasattr(type(one), "instead") for one in others]):  # a sparse tensor, which has no native array
+            made = op.function(input, *others)
+            return overwrite(name, input, made.to_dense() if hasattr(type(made), "instead") else made)
         recording = mode.enabled and any(isinstance(one, Tensor) and one.node is not None for one in inputs)
         erased = recording and not op.grads and input.dtype.kind in ("floating", "complex")
         if recording:

@@ -107,6 +107,7 @@ def elementwise(
             return slow(op, values, out=out)
 
     call.__name__ = call.__qualname__ = name
+    call.__module__ = "tensorcore"  # where pickles find it
     call.__doc__ = doc
     op.function = call
     if method:

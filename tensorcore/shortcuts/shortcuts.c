@@ -165,6 +165,16 @@ static PyObject *described(PyObject *object, void *unused) {
     return PyObject_GetAttrString(((shortcut *)object)->function, "__doc__");
 }
 
+/* For pickles and copies: the name under which its function's module has it. */
+static PyObject *reduce(PyObject *object, PyObject *unused) {
+    return PyObject_GetAttrString(((shortcut *)object)->function, "__qualname__");
+}
+
+static PyMethodDef methods[] = {
+    {"__reduce__", reduce, METH_NOARGS, "The name that a pickle keeps."},
+    {NULL},
+};
+
 static PyGetSetDef facts[] = {
     {"__doc__", described, NULL, NULL, NULL},
     {NULL},
@@ -180,6 +190,7 @@ static PyTypeObject shortcut_type = {
     .tp_descr_get = bound,
     .tp_members = members,
     .tp_getset = facts,
+    .tp_methods = methods,
     .tp_dealloc = release,
 };
 

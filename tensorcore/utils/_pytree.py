@@ -9,6 +9,7 @@ from tensorcore.func.trees import (
     tree_all,
     tree_any,
     tree_flatten,
+    tree_is_leaf,
     tree_leaves,
     tree_map,
     tree_map_only,
@@ -20,7 +21,7 @@ from tensorcore.func.trees import node_type as _get_node_type
 
 __all__ = [
     "SUPPORTED_NODES", "LeafSpec", "MappingKey", "PyTree", "TreeSpec", "_get_node_type", "register_pytree_node", "tree_all", "tree_any",
-    "tree_flatten", "tree_leaves", "tree_map", "tree_map_only", "tree_structure", "tree_unflatten",
+    "tree_flatten", "tree_is_leaf", "tree_leaves", "tree_map", "tree_map_only", "tree_structure", "tree_unflatten",
 ]  # fmt: skip
 
 PyTree = Any

@@ -6,6 +6,7 @@ from collections import OrderedDict, namedtuple
 
 import pytest
 
+from tensorcore.formats import Size
 from tensorcore.func.trees import broadcast_prefix, tree_flatten, tree_map, tree_unflatten
 from tensorcore.utils import _pytree
 
@@ -47,3 +48,12 @@ def test_registered_type_is_a_container() -> None:
     assert (made.one, made.two) == (2, 3)
     with pytest.raises(ValueError, match="already registered"):
         _pytree.register_pytree_node(Pair, lambda pair: ([], None), lambda given, _: Pair(0, 0))
+
+
+def test_a_shape_is_a_container() -> None:
+    """A shape comes apart into its sizes and goes together into a tuple, as in PyTorch; an int is a leaf, and what is said to be."""
+    leaves, spec = tree_flatten([Size([2, 3]), 4])
+    assert (leaves, spec.num_leaves) == ([2, 3, 4], 3)
+    assert tree_map(str, Size([2, 3])) == ("2", "3")
+    assert [_pytree.tree_is_leaf(one) for one in (1, Size([1]), Point(1, 2), [])] == [True, False, False, False]
+    assert _pytree.tree_is_leaf([1], is_leaf=lambda one: isinstance(one, list))

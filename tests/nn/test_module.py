@@ -291,6 +291,22 @@ def test_hooks_for_all_modules():
     assert seen == ["Linear", "Linear", "Net"]
 
 
+def test_handles_for_hooks_of_one_s_own():
+    """A program keeps hooks under the ids of handles: each takes its own out again, and what is noted beside it."""
+    hooks, beside = {}, {}
+    handles = [tc.utils.hooks.RemovableHandle(hooks, extra_dict=extra) for extra in (None, beside, [beside, {}])]
+    assert hooks == beside == {}
+    for one in handles:
+        hooks[one.id] = beside[one.id] = "hook"
+    with handles[1]:
+        assert len(hooks) == len(beside) == 3
+    handles[0].remove()
+    assert ([*hooks], [*beside]) == ([handles[2].id], [handles[0].id, handles[2].id])
+    handles[2].remove()
+    handles[2].remove()
+    assert (hooks, [*beside]) == ({}, [handles[0].id])
+
+
 def test_a_module_is_copied_and_pickled_whole():
     """Copies have the same values in memory of their own, and hooks of files survive."""
     net = Net()
@@ -299,6 +315,21 @@ def test_a_module_is_copied_and_pickled_whole():
         assert twin.first.weight.data_ptr() != net.first.weight.data_ptr()
         assert isinstance(twin.first.weight, nn.Parameter)
         assert list(twin.state_dict()) == list(net.state_dict())
+
+
+def test_cpu_and_cuda_do_not_ask_to():
+    """A module may say where it goes in ``to`` by calling ``cpu``, which moves it without asking ``to`` again."""
+
+    class Moved(Net):
+        def to(self, device):
+            return self.cpu() if device == "cpu" else self.cuda()
+
+    net = Moved()
+    assert net.to("cpu") is net
+    assert net.first.weight.device.type == "cpu"
+    if not tc.cuda.is_available():
+        with pytest.raises((RuntimeError, AssertionError)):
+            net.to("cuda")
 
 
 def test_a_module_is_freed_at_once():

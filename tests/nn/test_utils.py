@@ -246,3 +246,7 @@ def test_a_module_as_a_function_of_its_parameters():
     made = nn.utils.stateless.functional_call(layer, {"weight": tc.ones(1, 2), "bias": tc.zeros(1)}, tc.ones(1, 2))
     assert made.tolist() == [[2.0]]
     assert isinstance(layer.weight, nn.Parameter)
+    with nn.utils.stateless._reparametrize_module(layer, {"bias": tc.full((1,), 5.0)}):
+        assert layer.bias.tolist() == [5.0]
+        assert isinstance(layer.weight, nn.Parameter)
+    assert isinstance(layer.bias, nn.Parameter)

@@ -88,6 +88,10 @@ CALLS: dict[str, Any] = {
         coo(lib).index_select(0, lib.tensor([], dtype=lib.int64)),
     ),
     "older names": lambda lib: (lib.spmm(coo(lib), dense(lib)), lib.sparse_coo_tensor(INDICES, VALUES, lib.Size([2, 3])).cpu()),
+    "new ones": lambda lib: (
+        coo(lib).new(lib.tensor([[0], [1]]), lib.ones(1)), coo(lib).new(lib.tensor([[0], [1]]), lib.ones(1), lib.Size([2, 3])),
+        coo(lib).double().new(2, 3), coo(lib).new(lib.Size([4])), coo(lib).new(), coo(lib).new().resize_as_(coo(lib)),
+    ),
     "zeroed": lambda lib: coo(lib).zero_(),
     "from a layout": lambda lib: (
         lib.zeros(2, 3, layout=lib.sparse_coo), lib.empty((3,), layout=lib.sparse_coo, dtype=lib.float64),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -94,6 +95,31 @@ def test_in_place(torch: ModuleType) -> None:
     assert x.to_dense().tolist() == before
     with pytest.raises(RuntimeError, match="leaf Variable"):
         coo(tc, grad=True).mul_(2)
+
+
+@pytest.mark.parametrize("change", [
+    lambda x, s: x.add_(s), lambda x, s: x.add_(s, alpha=-0.5), lambda x, s: x.sub_(s), lambda x, s: x.sub_(s, alpha=2),
+    lambda x, s: x.mul_(s), lambda x, s: x.__iadd__(s), lambda x, s: x.__imul__(s),
+])  # fmt: skip
+def test_a_dense_tensor_takes_a_sparse_one_in_place(change: Callable[[Any, Any], Any], torch: ModuleType) -> None:
+    """``weight.add_(sparse_gradient, alpha=-lr)`` and its kin write into the dense tensor, a part of another one included."""
+    found = []
+    for m in (tc, torch):
+        whole = m.arange(12.0).reshape(4, 3)
+        part = whole[1:3]
+        assert change(part, coo(m)) is part
+        recorded = m.ones(2, 3, requires_grad=True)
+        change(recorded * 2, coo(m)).pow(2).sum().backward()
+        found.append(np.concatenate([whole.numpy(), recorded.grad.to_dense().numpy()]))
+    np.testing.assert_array_equal(*found)
+
+
+def test_a_dense_tensor_refuses_a_sparse_one_that_does_not_fit() -> None:
+    """Another dtype or size is an error, and the dense tensor stays what it was."""
+    for x in (tc.ones(2, 3, dtype=tc.int64), tc.ones(3), tc.ones(2, 2)):
+        with pytest.raises(RuntimeError):
+            x.add_(coo(tc))
+        assert x.tolist() == tc.ones_like(x).tolist()
 
 
 def test_indices_that_do_not_fit() -> None:

@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from tensorcore.func.functional_call import functional_call
+from tensorcore.func.functional_call import reparametrized as _reparametrize_module
 
-__all__ = ["functional_call"]
+__all__ = ["_reparametrize_module", "functional_call"]

@@ -106,6 +106,7 @@ def both(name: str) -> Callable[[Callable[..., Tensor]], Callable[..., Tensor]]:
             return function(title, True, input, *args, **kwargs)
 
         plain.__name__ = plain.__qualname__ = name
+        plain.__module__ = "tensorcore"  # where pickles find it
         plain.__doc__ = function.__doc__
         plain.__wrapped__ = function  # type: ignore[attr-defined]
         setattr(Tensor, title, written_form)

@@ -166,7 +166,7 @@ _NOT_BOOL = frozenset(one for one in dtypes.ALL if one.kind != "bool")
 
 _op = _product("matmul", "Product of two tensors as matrices.", "MmBackward0", _GRADS, register=True)
 matmul = binary(_op, _NOT_BOOL, None)
-matmul.__name__ = matmul.__qualname__ = "matmul"
+matmul.__module__, matmul.__name__, matmul.__qualname__ = "tensorcore", "matmul", "matmul"  # where pickles find it
 matmul.__doc__ = """Product of vectors, matrices, or batches of matrices.
 
     Shapes: (k) (k) -> (); (m, k) (k, n) -> (m, n); (k) (..., k, n) -> (..., n); (..., m, k) (k) -> (..., m);

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any, Self
 
-from tensorcore.errors import DimensionError, KernelMissing, ShapeError, UsageError
+from tensorcore.errors import ArgumentTypeError, DimensionError, KernelMissing, ShapeError, UsageError
 from tensorcore.formats import Size, sparse_coo
 from tensorcore.ops import rules
 from tensorcore.ops.creation.create import arange, tensor, zeros
@@ -13,6 +14,7 @@ from tensorcore.ops.pointwise.choice import where
 from tensorcore.ops.reductions.sort import unique
 from tensorcore.ops.shapes.join import cat, stack
 from tensorcore.ops.sparse.base import Sparse, linear
+from tensorcore.tensor import Tensor
 
 __all__ = ["Coo", "unraveled"]
 
@@ -27,6 +29,20 @@ class Coo(Sparse):
     def arranged(self, made: Any) -> Any:
         """A COO tensor in this one's layout."""
         return made
+
+    def new(self, *args: Any, device: Any = None) -> Any:
+        """A sparse tensor of the same dtype and device: of ``(indices, values)`` and a size, or of a size alone without elements."""
+        make = import_module("tensorcore.ops.sparse.making").sparse_coo_tensor
+        target = self.device if device is None else device
+        if len(args) in (2, 3) and all(isinstance(one, Tensor) for one in args[:2]):
+            return make(*args, device=target)
+        size = args[0] if len(args) == 1 and isinstance(args[0], Size) else args
+        if not all(isinstance(one, int) for one in size):
+            raise ArgumentTypeError(
+                f"new: expected indices and values as tensors, or sizes as ints, got {args}; take torch.sparse_coo_tensor, or "
+                "to_sparse() of a dense tensor"
+            )
+        return make(size or (0,), dtype=self.dtype, device=target)
 
     def indices(self) -> Any:
         """The indices, one in each column, in order."""
@@ -109,6 +125,8 @@ class Coo(Sparse):
     def resize_as_sparse_(self, template: Any) -> Self:
         """The size of another COO tensor, in place, as ``sparse_resize_`` does."""
         return self.sparse_resize_(template.shape, template.sparse_dim(), template.dense_dim())
+
+    resize_as_ = resize_as_sparse_
 
     def index_select(self, dim: int, index: Any) -> Any:
         """The slices at ``index``, a vector, along a dim that has indices, in the order of the vector."""

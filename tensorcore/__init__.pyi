@@ -19,6 +19,8 @@ from tensorcore.futures import Future as Future
 from tensorcore.ops.creation.random import Generator as Generator
 from tensorcore.amp.grad_scaler import GradScaler as GradScaler
 from tensorcore.errors import OutOfMemoryError as OutOfMemoryError
+from tensorcore.serialization.records import PyTorchFileReader as PyTorchFileReader
+from tensorcore.jit import ScriptModule as ScriptModule
 from tensorcore.formats import Size as Size
 from tensorcore.cuda.streams import Stream as Stream
 from tensorcore.control import SymBool as SymBool

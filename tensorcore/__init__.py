@@ -85,6 +85,7 @@ for _name in ("cpu", "cuda", "ipu", "maia", "mps", "mtia", "vulkan", "xla", "xpu
 for _name in ("mkldnn", "nested", "quantized", "sparse", "sparse_csr"):
     setattr(Tensor, f"is_{_name}", property(lambda self: False))
 del _name
+Tensor._grad = Tensor.grad  # which programs read by both names
 
 
 def _subclassed(cls: type, **options: object) -> None:

@@ -180,3 +180,36 @@ def test_the_key_of_extra_state() -> None:
 
     key = importlib.import_module("tensorcore.nn.modules.module")._EXTRA_STATE_KEY_SUFFIX
     assert Layer().state_dict() == {key: 3}
+
+
+def test_drawing_without_a_size_is_refused() -> None:
+    """``rand()`` is a TypeError, as ``zeros()`` is; ``rand(())`` and ``rand(size=())`` are single numbers."""
+    for draw in (tc.rand, tc.randn):
+        with pytest.raises(TypeError):
+            draw()
+        tc.manual_seed(0)
+        one = draw(())
+        tc.manual_seed(0)
+        assert draw(size=()) == one
+
+
+def test_a_gradient_by_its_other_name() -> None:
+    """``_grad`` reads and writes what ``grad`` does, of leaves and of results that retain theirs."""
+    x = tc.ones(2, requires_grad=True)
+    (y := x * 2).retain_grad()
+    (y * 3).sum().backward()
+    assert (x._grad.tolist(), y._grad.tolist()) == ([6.0, 6.0], [3.0, 3.0])
+    x._grad = None
+    assert x.grad is None
+
+
+def test_a_plateau_that_reduces_one_group() -> None:
+    """A program replaces ``_reduce_lr`` of a scheduler, which gets the number of the epoch."""
+    optimizer = tc.optim.SGD([{"params": [tc.ones(1)]}, {"params": [tc.ones(1)]}], lr=1.0)
+    plateau, seen = tc.optim.lr_scheduler.ReduceLROnPlateau(optimizer, patience=0, factor=0.5), []
+    plateau._reduce_lr = seen.append
+    for loss in (1.0, 2.0):
+        plateau.step(loss)
+    assert seen == [2]
+    assert [group["lr"] for group in optimizer.param_groups] == [1.0, 1.0]
+    assert (plateau._is_better(0.5, 1.0), plateau._is_better(1.0, 1.0)) == (True, False)

@@ -86,6 +86,7 @@ for _name in ("mkldnn", "nested", "quantized", "sparse", "sparse_csr"):
     setattr(Tensor, f"is_{_name}", property(lambda self: False))
 del _name
 Tensor._cdata = property(id)  # by which programs tell whether two names mean one tensor
+Tensor._grad = Tensor.grad  # which programs read by both names
 
 
 def _subclassed(cls: type, **options: object) -> None:
@@ -180,10 +181,11 @@ _register_wrapper("trace", _trace_of)
 
 # Imported when a program first names them.
 _ROOMS = (
-    "_C", "__config__", "_dynamo", "_inductor", "_utils", "accelerator", "amp", "ao", "array_api", "backends", "compiler", "cpu",
-    "cuda", "distributed", "distributions", "fft", "func", "functional", "fx", "futures", "hub", "jit", "lazy", "library", "linalg", "mps",
-    "multiprocessing", "nn", "onnx", "optim", "overrides", "profiler", "quantization", "quasirandom", "random", "return_types",
-    "signal", "sparse", "special", "testing", "types", "utils", "version", "wrappers", "xpu",
+    "_C", "__config__", "_dynamo", "_higher_order_ops", "_inductor", "_subclasses", "_utils", "accelerator", "amp", "ao",
+    "array_api", "backends", "compiler", "cpu", "cuda", "distributed", "distributions", "fft", "func", "functional", "fx",
+    "futures", "hub", "jit", "lazy", "library", "linalg", "mps", "multiprocessing", "nn", "onnx", "optim", "overrides",
+    "profiler", "quantization", "quasirandom", "random", "return_types", "signal", "sparse", "special", "testing", "types",
+    "utils", "version", "wrappers", "xpu",
 )  # fmt: skip
 torch = import_module(__name__)  # the package has itself by its name in PyTorch, and programs spell out torch.torch
 # Names of those rooms that PyTorch has here too.
@@ -209,6 +211,8 @@ _ELSEWHERE = {
     "GradScaler": "amp",
     "AcceleratorError": "errors",
     "OutOfMemoryError": "errors",
+    "PyTorchFileReader": "serialization.records",
+    "ScriptModule": "jit",
     "compile": "compiler",
     "evaluate": "lazy",
     "is_anomaly_check_nan_enabled": "autograd",

@@ -2,10 +2,32 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
-__all__ = ["wrap"]
+from tensorcore.errors import UsageError
+from tensorcore.nn.module import Module
+
+__all__ = ["GraphModule", "Node", "Proxy", "wrap"]
+
+
+class Proxy:
+    """A value of a symbolic trace, which programs ask for by ``isinstance``: there is none."""
+
+    def __init__(self, *given: Any, **options: Any) -> None:
+        raise UsageError(
+            f"{type(self).__name__}: expected torch.compile or forward hooks, got a symbolic trace; there are none here"
+        )
+
+
+class Node(Proxy):
+    """As ``Proxy``, for a step of a trace."""
+
+
+class GraphModule(Proxy, Module):
+    """As ``Proxy``, for the module that a trace becomes."""
 
 
 def wrap(fn_or_name: str | Callable[..., Any]) -> str | Callable[..., Any]:
@@ -13,7 +35,22 @@ def wrap(fn_or_name: str | Callable[..., Any]) -> str | Callable[..., Any]:
     return fn_or_name
 
 
+def _get_proxy_mode() -> None:
+    """The symbolic trace that this line runs in: there is none."""
+
+
+# Where programs that take another way inside a trace ask for it.
+experimental = ModuleType(f"{__name__}.experimental")
+experimental.__dict__["proxy_tensor"] = _proxies = ModuleType(f"{experimental.__name__}.proxy_tensor")
+_proxies.__dict__["get_proxy_mode"] = _get_proxy_mode
+for _room in (experimental, _proxies):
+    _room.__dict__["__path__"] = []
+    sys.modules[_room.__name__] = _room
+__path__: list[str] = []
+
+
 def __getattr__(name: str) -> Any:
     raise AttributeError(
-        f"fx: expected 'wrap', got {name!r}; there are no symbolic traces here, take torch.compile or forward hooks instead"
+        f"fx: expected 'wrap' or a class to ask for by isinstance, got {name!r}; there are no symbolic traces here, take "
+        "torch.compile or forward hooks instead"
     )

@@ -14,6 +14,7 @@ from tensorcore.backend.base import Backend
 from tensorcore.backend.registry import accelerator, made_devices
 from tensorcore.dtypes import dtype as Dtype
 from tensorcore.errors import ArgumentTypeError, DeviceError, DimensionError, ShapeError, UsageError
+from tensorcore.interop import from_file
 from tensorcore.ops.placement import as_device, host_device
 from tensorcore.tensor import Tensor, new_tensor
 
@@ -48,6 +49,11 @@ class UntypedStorage:
                 f"UntypedStorage: expected a size or a sequence of bytes, got {data!r}; pass e.g. 16 or [1, 2, 3]"
             ) from None
         return storage_of(backend, backend.from_host(array))
+
+    @staticmethod
+    def from_file(filename: str, shared: bool = False, nbytes: int = 0) -> UntypedStorage:
+        """``nbytes`` bytes over the memory of a file; see ``torch.from_file``."""
+        return from_file(filename, shared, nbytes, dtype=dtypes.uint8).untyped_storage()  # type: ignore[attr-defined]
 
     def nbytes(self) -> int:
         """Its size in bytes."""

@@ -44,6 +44,8 @@ FLOORS = {
     "tensorcore.wrappers": 6,
     "tensorcore.__config__": 7,
     "tensorcore._dynamo": 7,
+    "tensorcore._higher_order_ops": 7,
+    "tensorcore._subclasses": 7,
     "tensorcore.absent": 7,
     "tensorcore.fx": 7,
     "tensorcore.settings": 5,

@@ -52,7 +52,8 @@ ROOM_REASONS = {
     "cuda": "what only one device has is its plugin's to offer",
     "distributed": "settings of PyTorch's own transports, or experimental: `new_group` and `new_subgroups` split groups",
     "distributed.checkpoint": "deprecated in PyTorch",
-    "distributed.fsdp": "the first version of FSDP, its settings, and offloading: `fully_shard` takes its place",
+    "distributed.fsdp": "the first version of FSDP, whose class is there to be asked for by `isinstance`, and its settings: "
+    "`fully_shard` takes its place",
     "distributed.optim": "optimizers over remote calls, and averages now and then, which are not written",
     "distributed.pipelining": "schedules of several stages a rank, and splitting a traced model, which are not written",
     "distributed.tensor.parallel": "not written: there are `PrepareModuleInput` and `PrepareModuleOutput`, and losses of whole "

@@ -30,4 +30,6 @@ def __getattr__(name: str) -> object:
         return import_module(f"tensorcore.autograd.{name}")
     if name == "Variable":
         return import_module("tensorcore.autograd.variable").Variable
+    if name in ("_disable_profiler", "_profiler_enabled"):
+        return getattr(__getattr__("profiler"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

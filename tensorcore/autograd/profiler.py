@@ -4,11 +4,45 @@ from __future__ import annotations
 
 from typing import Any
 
+from tensorcore.errors import UsageError
 from tensorcore.profiler import ProfilerActivity, record_function
 from tensorcore.profiler.events import EventList, FunctionEventAvg
 from tensorcore.profiler.profile import profile as _profile
+from tensorcore.profiler.recorder import current as _current
 
-__all__ = ["profile", "record_function"]
+__all__ = ["emit_nvtx", "profile", "record_function"]
+
+
+def _profiler_enabled() -> bool:
+    """Whether some profile records now."""
+    return _current() is not None
+
+
+def _disable_profiler() -> None:
+    """End what records now, for programs whose last profile was left open."""
+    if (recorder := _current()) is not None:
+        recorder.stop()
+
+
+class emit_nvtx:
+    """Would mark each op in the timeline of NVIDIA's profiler, which is not written to from here.
+
+    Args:
+        enabled: False makes it do nothing; True is refused on entry.
+    """
+
+    def __init__(self, enabled: bool = True, record_shapes: bool = False) -> None:
+        self.enabled = enabled
+
+    def __enter__(self) -> emit_nvtx:
+        if self.enabled:
+            raise UsageError(
+                "emit_nvtx: expected enabled=False, got True; no marks are written here, take torch.profiler.profile instead"
+            )
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        pass
 
 
 class profile:
@@ -60,7 +94,9 @@ class profile:
         """The self times of all ops, in microseconds."""
         return self._inner.key_averages().self_cpu_time_total
 
-    def key_averages(self, group_by_input_shape: bool = False, group_by_stack_n: int = 0) -> EventList:
+    def key_averages(
+        self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False
+    ) -> EventList:
         """The averages by name."""
         return self._inner.key_averages(group_by_input_shape, group_by_stack_n)
 

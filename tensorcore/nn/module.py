@@ -42,8 +42,14 @@ class Module(Members, Hooked, Stateful):
     dump_patches = False
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Of a wrong argument Python says ``Conv2d.__init__()``, which was called, and not the name of a private base."""
+        """Of a wrong argument Python says ``Conv2d.__init__()``, which was called, and not the name of a private base.
+
+        And an op in the body, as in ``act = torch.tanh``, is no method: PyTorch's are functions of C, which Python does not bind.
+        """
         super().__init_subclass__(**options)
+        for name, value in [*vars(cls).items()]:
+            if callable(value) and (getattr(value, "__module__", None) or "").startswith("tensorcore.ops."):
+                setattr(cls, name, staticmethod(value))
         init: Any = cls.__init__
         if init.__qualname__.startswith("_") and not cls.__name__.startswith("_"):
             own = FunctionType(init.__code__, init.__globals__, "__init__", init.__defaults__, init.__closure__)

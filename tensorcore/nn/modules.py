@@ -27,6 +27,7 @@ _NAMES = {
     "_WeightedLoss": "_Weighted",
     "_DropoutNd": "_Dropout",
     "_MaxPoolNd": "_MaxPool",
+    "_EXTRA_STATE_KEY_SUFFIX": "_EXTRA",
     "_IncompatibleKeys": "IncompatibleKeys",
 }
 

@@ -151,7 +151,7 @@ class ReduceLROnPlateau(LRScheduler):
         if epoch is not None:
             warnings.warn(_EPOCH, UserWarning, stacklevel=2)
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
-        if self._is_better(current):
+        if self._is_better(current, self.best):
             self.best = current
             self.num_bad_epochs = 0
         else:
@@ -160,12 +160,12 @@ class ReduceLROnPlateau(LRScheduler):
             self.cooldown_counter -= 1
             self.num_bad_epochs = 0
         if self.num_bad_epochs > self.patience:
-            self._reduce()
+            self._reduce_lr(self.last_epoch)
             self.cooldown_counter = self.cooldown
             self.num_bad_epochs = 0
         self._last_lr = self._current()
 
-    def _reduce(self) -> None:
+    def _reduce_lr(self, epoch: int) -> None:  # by PyTorch's name, under which programs replace it
         groups = self.optimizer.param_groups
         if len(groups) != len(self.min_lrs):
             if self.default_min_lr is None:
@@ -186,11 +186,11 @@ class ReduceLROnPlateau(LRScheduler):
         """Whether a reduction was a short while ago."""
         return self.cooldown_counter > 0
 
-    def _is_better(self, value: float) -> bool:
+    def _is_better(self, a: float, best: float) -> bool:
         sign = -1 if self.mode == "min" else 1
         by = sign * self.threshold
-        bound = self.best + by if self.threshold_mode == "abs" else self.best * (1 + by)
-        return value < bound if self.mode == "min" else value > bound
+        bound = best + by if self.threshold_mode == "abs" else best * (1 + by)
+        return a < bound if self.mode == "min" else a > bound
 
 
 def _undo(scheduler: Any) -> None:

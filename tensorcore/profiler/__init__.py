@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tensorcore.profiler import profiler
 from tensorcore.profiler.events import EventList, FunctionEvent, FunctionEventAvg
 from tensorcore.profiler.profile import (
     ProfilerAction,
@@ -14,6 +15,11 @@ from tensorcore.profiler.profile import (
 from tensorcore.profiler.spans import record_function
 
 __all__ = [
-    "EventList", "FunctionEvent", "FunctionEventAvg", "ProfilerAction", "ProfilerActivity", "profile", "record_function",
-    "schedule", "supported_activities", "tensorboard_trace_handler",
+    "EventList", "FunctionEvent", "FunctionEventAvg", "ProfilerAction", "ProfilerActivity", "profile", "profiler",
+    "record_function", "schedule", "supported_activities", "tensorboard_trace_handler",
 ]  # fmt: skip
+
+
+def kineto_available() -> bool:
+    """Whether ``profile`` can be used rather than the older ``autograd.profiler``: yes."""
+    return True

@@ -154,7 +154,7 @@ class EventList(list[Any]):
         return made
 
     def key_averages(
-        self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False
+        self, group_by_input_shapes: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False
     ) -> EventList:
         """The averages by name, and on demand by the shapes of the inputs and the innermost lines of the stack.
 
@@ -164,7 +164,7 @@ class EventList(list[Any]):
             self,
             lambda one: (
                 one.key,
-                str(one.input_shapes) if group_by_input_shape else "",
+                str(one.input_shapes) if group_by_input_shapes else "",
                 tuple(one.stack[:group_by_stack_n]),
             ),
             [one for one in self if not (one.kind == "kernel" and one.cpu_parent is not None)],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import itertools
 
 import numpy as np
@@ -346,3 +347,31 @@ def test_distribute_module() -> None:
         return tuple(model(torch.ones(3, 2)).shape)
 
     assert world(2, act) == [(3, 4)] * 2
+
+
+def test_where_a_part_lies() -> None:
+    """Shape and offset of this rank's part follow the placements, dim by dim of the mesh."""
+    find = importlib.import_module("tensorcore.distributed.tensor._utils").compute_local_shape_and_global_offset
+
+    def act():
+        mesh = init_device_mesh("cpu", (2, 2))
+        assert find((5,), mesh, [Replicate(), Replicate()], skip_offset=True) == ((5,), ())
+        return find((2, 5), mesh, [Shard(1), Shard(1)])
+
+    assert world(4, act) == [((2, 2), (0, 0)), ((2, 1), (0, 2)), ((2, 1), (0, 3)), ((2, 1), (0, 4))]
+
+
+def test_parts_for_each_rank_as_a_function() -> None:
+    """``all_to_all_single`` of the functional collectives gives a new tensor, whose gradient goes the way back."""
+    swap = importlib.import_module("tensorcore.distributed._functional_collectives").all_to_all_single_autograd
+
+    def act():
+        rank = dist.get_rank()
+        mesh = init_device_mesh("cpu", (2,), mesh_dim_names=("all",))
+        x = (torch.arange(3.0) + 10 * rank).requires_grad_()
+        made = swap(x, [1, 1] if rank == 0 else [2, 2], [1, 2], mesh)
+        (made * (rank + 1)).sum().backward()
+        assert swap(torch.arange(2.0), None, None, (mesh, "all")).tolist() == [float(rank)] * 2
+        return made.tolist(), x.grad.tolist()
+
+    assert world(2, act) == [([0.0, 10.0], [1.0, 2.0, 2.0]), ([1.0, 2.0, 11.0, 12.0], [1.0, 2.0, 2.0])]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,7 @@ import tensorcore as torch
 import tensorcore.distributed as dist
 from tensorcore import nn
 from tensorcore.distributed.device_mesh import init_device_mesh
-from tensorcore.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
+from tensorcore.distributed.fsdp import CPUOffloadPolicy, FSDPModule, MixedPrecisionPolicy, OffloadPolicy, fully_shard
 from tensorcore.distributed.optim import ZeroRedundancyOptimizer
 from tensorcore.distributed.tensor import DTensor, Shard
 from tensorcore.nn.functional import cross_entropy
@@ -251,6 +253,23 @@ def test_evaluation_and_hand_over() -> None:
         return shape, model.weight.to_local().shape[0]
 
     assert world(2, act) == [(((5, 3), False), 3), (((5, 3), False), 2)]
+
+
+def test_parts_in_host_memory() -> None:
+    """Offloading to the host changes nothing for a mesh over it, and is refused for another one."""
+
+    def act():
+        torch.manual_seed(0)
+        model, wanted = nn.Linear(3, 4), []
+        for policy in (OffloadPolicy(), CPUOffloadPolicy(pin_memory=False)):
+            made = fully_shard(copy.deepcopy(model), offload_policy=policy)
+            wanted.append(made(torch.ones(1, 3)).tolist())
+        elsewhere = init_device_mesh("sim", (2,))
+        with pytest.raises(ValueError, match="expected a mesh over the host for CPUOffloadPolicy"):
+            fully_shard(nn.Linear(1, 1), mesh=elsewhere, offload_policy=CPUOffloadPolicy())
+        assert wanted[0] == wanted[1] == model(torch.ones(1, 3)).tolist()
+
+    world(2, act)
 
 
 def test_zero_redundancy(alone) -> None:

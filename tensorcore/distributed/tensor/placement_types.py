@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tensorcore.errors import ArgumentError, ArgumentTypeError
+from tensorcore.errors import ArgumentError, ArgumentTypeError, UsageError
 
 __all__ = ["Partial", "Placement", "Replicate", "Shard", "part_of", "placed", "shard_size"]
 
@@ -65,6 +65,17 @@ class Shard(Placement):
 
     def __repr__(self) -> str:
         return f"Shard(dim={self.dim})"
+
+
+class _StridedShard(Shard):
+    """Parts in the order of a later dim of the mesh, which libraries ask for by ``isinstance``: there are none here."""
+
+    __slots__ = ()
+
+    def __init__(self, dim: int, *, split_factor: int) -> None:
+        raise UsageError(
+            f"_StridedShard: expected Shard({dim}), got split_factor={split_factor}; dims are shared out in the mesh's order"
+        )
 
 
 class Partial(Placement):

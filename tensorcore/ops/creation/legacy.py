@@ -13,6 +13,7 @@ from tensorcore.formats import Size
 from tensorcore.ops.creation.create import empty, tensor
 from tensorcore.ops.kinds import method
 from tensorcore.ops.placement import as_device, host_device, set_default_device
+from tensorcore.parameter import Parameter
 from tensorcore.storage import TypedStorage, UntypedStorage
 from tensorcore.tensor import Tensor, new_tensor
 
@@ -102,12 +103,20 @@ def typename(obj: Any, /) -> str:
     return named.__qualname__ if room in ("", "builtins") else f"{room}.{named.__qualname__}"
 
 
-def construct(cls: type, *args: Any, data: Any = None, size: Any = None, device: Any = None) -> Tensor:
+def construct(cls: type, *args: Any, data: Any = None, size: Any = None, device: Any = None, **options: Any) -> Tensor:
     """``Tensor(2, 3)`` of undefined values in that shape, or ``Tensor([...])``; of the default dtype.
 
     Args:
         args: sizes, or one of: a sequence or array of values, a tensor or a storage, whose memory is shared.
+        options: ``requires_grad`` and a parameter's own marks, of a program that makes a parameter anew by what it finds:
+            ``type(p)(data, requires_grad=False, **p.__dict__)``. The class of a parameter is Tensor.
     """
+    if options and cls is Tensor and options.keys() <= {"_is_param", "requires_grad"}:
+        return Parameter(*args, requires_grad=options.get("requires_grad", True))
+    if options:
+        raise ArgumentTypeError(
+            f"Tensor: expected sizes or values, got {sorted(options)} too; use torch.tensor or nn.Parameter"
+        )
     if size is not None:
         args = tuple(size)
     elif data is not None:

@@ -16,7 +16,7 @@ from tensorcore.backend.sources import sources
 from tensorcore.errors import ArgumentTypeError, DtypeError, ShapeError, UsageError
 from tensorcore.formats import only_strided
 from tensorcore.ops import rules, samples
-from tensorcore.ops.creation.create import from_numpy
+from tensorcore.ops.creation.create import _sizes, from_numpy
 from tensorcore.ops.creation.create import made as tensor_of
 from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import operation
@@ -222,20 +222,24 @@ def created(op: str, kind: str, size: Any, out: Any, dtype: Any, device: Any, re
     return made if out is None else store(op, made, out)
 
 
-def rand(*size: Any, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
-         requires_grad: bool = False, pin_memory: bool = False, names: Any = None) -> Tensor:  # fmt: skip
+def rand(*sizes: Any, size: Any = None, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None,
+         device: Any = None, requires_grad: bool = False, pin_memory: bool = False, names: Any = None) -> Tensor:  # fmt: skip
     """Uniform numbers in [0, 1)."""
     if layout is not None:
         only_strided("rand", layout)
-    return created("rand", "uniform", size, out, dtype, device, requires_grad, generator)
+    if size is not None or not sizes:
+        sizes = _sizes("rand", sizes, size)
+    return created("rand", "uniform", sizes, out, dtype, device, requires_grad, generator)
 
 
-def randn(*size: Any, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
-          requires_grad: bool = False, pin_memory: bool = False, names: Any = None) -> Tensor:  # fmt: skip
+def randn(*sizes: Any, size: Any = None, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None,
+          device: Any = None, requires_grad: bool = False, pin_memory: bool = False, names: Any = None) -> Tensor:  # fmt: skip
     """Normal numbers of mean 0 and standard deviation 1."""
     if layout is not None:
         only_strided("randn", layout)
-    return created("randn", "normal", size, out, dtype, device, requires_grad, generator)
+    if size is not None or not sizes:
+        sizes = _sizes("randn", sizes, size)
+    return created("randn", "normal", sizes, out, dtype, device, requires_grad, generator)
 
 
 def randint(*args: Any, low: int = 0, high: Any = None, size: Any = None, generator: Any = None, out: Any = None, dtype: Any = None,

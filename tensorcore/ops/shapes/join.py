@@ -305,11 +305,11 @@ def repeat(input: Tensor, *sizes: Any, repeats: Any = None) -> Tensor:
 
 
 @operation(samples=samples.tile)
-def tile(input: Tensor, *dims: Any) -> Tensor:
+def tile(input: Tensor, *sizes: Any, dims: Any = None) -> Tensor:
     """The tensor copied ``dims`` times along its last dims."""
     if type(input) is not Tensor:
         check_tensors("tile", input=input)
-    counts = rules.as_shape("tile", dims)
+    counts = rules.as_shape("tile", sizes if dims is None else (dims,))
     return repeat(input, (1,) * (len(input.native.shape) - len(counts)) + counts)
 
 

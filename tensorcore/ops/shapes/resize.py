@@ -25,13 +25,13 @@ __all__ = ["empty_permuted", "nonzero_static", "resize_as_"]
 
 
 @method
-def resize_(self: Tensor, *sizes: Any, memory_format: Any = None) -> Tensor:
+def resize_(self: Tensor, *sizes: Any, size: Any = None, memory_format: Any = None) -> Tensor:
     """Give this tensor another shape, row by row over its memory; what is new is undefined.
 
     Where the memory is too small the tensor gets memory of its own, with its elements first: other tensors over the old
     memory keep that. Raises for a tensor that requires grad.
     """
-    shape = rules.as_shape("resize_", sizes)
+    shape = rules.as_shape("resize_", sizes if size is None else (size,))
     if shape and min(shape) < 0:
         raise ShapeError(f"resize_: Trying to create tensor with negative dimension {min(shape)}, got {list(shape)}")
     if self.node is not None:

@@ -15,6 +15,11 @@ from typing import Any, ClassVar
 
 import tensorcore.distributed as dist
 from tensorcore.distributed.device_mesh import DeviceMesh, init_device_mesh
+from tensorcore.distributed.fsdp.fully_sharded_data_parallel import (
+    CPUOffload,
+    FullyShardedDataParallel,
+    ShardingStrategy,
+)
 from tensorcore.distributed.nested import cast, tensors
 from tensorcore.distributed.tensor.api import DTensor, _wrapped, distribute_tensor
 from tensorcore.distributed.tensor.placement_types import Shard, shard_size
@@ -26,7 +31,10 @@ from tensorcore.parameter import Parameter
 from tensorcore.tape.mode import mode, no_grad
 from tensorcore.tensor import Tensor
 
-__all__ = ["FSDPModule", "MixedPrecisionPolicy", "fully_shard"]
+__all__ = [
+    "CPUOffload", "CPUOffloadPolicy", "FSDPModule", "FullyShardedDataParallel", "MixedPrecisionPolicy", "OffloadPolicy",
+    "ShardingStrategy", "fully_shard",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -44,6 +52,22 @@ class MixedPrecisionPolicy:
     reduce_dtype: Any = None
     output_dtype: Any = None
     cast_forward_inputs: bool = True
+
+
+@dataclass
+class OffloadPolicy:
+    """Parts stay on the mesh's device."""
+
+
+@dataclass
+class CPUOffloadPolicy(OffloadPolicy):
+    """Parts are kept in host memory, where those of a mesh over the host are anyway; no other mesh takes it.
+
+    Attributes:
+        pin_memory: for copies to another device, of which there are none.
+    """
+
+    pin_memory: bool = True
 
 
 class FSDPModule:
@@ -76,6 +100,7 @@ def fully_shard(
     mesh: DeviceMesh | None = None,
     reshard_after_forward: bool | None = None,
     mp_policy: MixedPrecisionPolicy | None = None,
+    offload_policy: OffloadPolicy | None = None,
     ignored_params: set[Any] | None = None,
 ) -> Any:
     """Share the parameters of a module out over a mesh, in place, but for those of modules within that are already.
@@ -88,6 +113,7 @@ def fully_shard(
         reshard_after_forward: let go of the parameters between forward and backward (ZeRO 3), or keep them (ZeRO 2).
             None lets go, but not of the outermost module's, which backward needs at once.
         mp_policy: dtypes other than the parameters' own.
+        offload_policy: ``CPUOffloadPolicy()`` for a mesh over the host alone.
         ignored_params: parameters that stay as they are.
     """
     mesh = init_device_mesh("cpu", (dist.get_world_size(),)) if mesh is None else mesh
@@ -96,6 +122,10 @@ def fully_shard(
     if isinstance(module, FSDPModule):
         raise ArgumentError(
             "fully_shard: expected a module that is not sharded, got one that is; call it once for each"
+        )
+    if isinstance(offload_policy, CPUOffloadPolicy) and mesh.device.type != "cpu":
+        raise ArgumentError(
+            f"fully_shard: expected a mesh over the host for CPUOffloadPolicy, got one over {mesh.device}; leave the policy out"
         )
     unit = Unit(module, mesh, reshard_after_forward, mp_policy or MixedPrecisionPolicy(), ignored_params or set())
     kind = type(module)

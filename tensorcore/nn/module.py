@@ -48,7 +48,8 @@ class Module(Members, Hooked, Stateful):
         """
         super().__init_subclass__(**options)
         for name, value in [*vars(cls).items()]:
-            if callable(value) and (getattr(value, "__module__", None) or "").startswith("tensorcore.ops."):
+            room = getattr(value, "__module__", None) or ""
+            if callable(value) and (room == "tensorcore" or room.startswith("tensorcore.ops.")):
                 setattr(cls, name, staticmethod(value))
         init: Any = cls.__init__
         if init.__qualname__.startswith("_") and not cls.__name__.startswith("_"):

@@ -27,7 +27,11 @@ def lying(dtype, shape, order):
 def test_reductions_of_dims_in_any_order(shape, order, dtype):
     """Along each dim and pair of dims, kept or not, what NumPy makes of the same values in row-major order; not for bools: extremes."""
     lies, plain = lying(dtype, shape, order), np.ascontiguousarray(lying(dtype, shape, order))
-    names = ["sum", "any", "all", "count_nonzero"] if dtype == "bool" else ["sum", "amax", "amin", "argmax", "argmin", "any", "prod"]
+    names = (
+        ["sum", "any", "all", "count_nonzero"]
+        if dtype == "bool"
+        else ["sum", "amax", "amin", "argmax", "argmin", "any", "prod"]
+    )
     dims = [*[(i,) for i in range(len(shape))], *[(i, j) for i in range(len(shape)) for j in range(i)]]
     for name in names:
         native, twin = kernel(name)
@@ -37,14 +41,17 @@ def test_reductions_of_dims_in_any_order(shape, order, dtype):
             dim = dim[0] if name.startswith("arg") else dim
             options = {} if name == "count_nonzero" else {"keepdim": len(shape) % 2 == 0}
             got, expected = native(lies, dim=dim, **options), np.asarray(twin(plain, dim=dim, **options))
-            assert got.dtype == expected.dtype and got.shape == expected.shape and got.flags.c_contiguous
+            assert got.dtype == expected.dtype
+            assert got.shape == expected.shape
+            assert got.flags.c_contiguous
             np.testing.assert_allclose(got.astype("float64"), expected.astype("float64"), rtol=1e-5, atol=1e-4)
 
 
 def test_the_place_among_all_is_that_in_row_major_order():
     """argmax of all elements of a transpose counts them row by row, wherever they lie."""
     values = tc.arange(600.0).reshape(300, 2).t()
-    assert values.argmax().item() == 599 and (-values).argmax().item() == 0
+    assert values.argmax().item() == 599
+    assert (-values).argmax().item() == 0
     assert values[:, :7].argmax().item() == 13
 
 
@@ -53,7 +60,7 @@ def test_the_place_among_all_is_that_in_row_major_order():
 def test_the_first_of_equal_elements_is_the_place(width, dtype):
     """Of equal extremes in short rows and in a few long columns the first one's place is given, of NaN the first NaN's."""
     values = np.resize(np.array([1, 5, 2, 5, 0], dtype), (3000, width))
-    native, twin = kernel("argmax")
+    native, _twin = kernel("argmax")
     for dim in (0, 1):
         np.testing.assert_array_equal(native(values, dim=dim), values.argmax(dim))
         if dtype == "float32":

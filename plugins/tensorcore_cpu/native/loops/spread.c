@@ -14,10 +14,10 @@ enum { WIDTH = VECTOR < SPREAD_VECTOR ? VECTOR : SPREAD_VECTOR };
     ALWAYS_INLINE void name##_row(char *to, ptrdiff_t bytes, name##_vector all) {                             \
         for (ptrdiff_t j = 0; j < bytes - WIDTH; j += WIDTH)                                                  \
             *(name##_vector *)(to + j) = all;                                                                 \
-        *(name##_vector *)(bytes < WIDTH ? to : to + bytes - WIDTH) = all;                                    \
+        *(name##_vector *)(to + bytes - WIDTH) = all;                                                         \
     }                                                                                                         \
     ALWAYS_INLINE void name##_copy(const char *from, char *to, ptrdiff_t bytes) {                             \
-        const ptrdiff_t rest = bytes < WIDTH ? 0 : bytes - WIDTH;                                             \
+        const ptrdiff_t rest = bytes - WIDTH;                                                                 \
         for (ptrdiff_t j = 0; j < rest; j += WIDTH)                                                           \
             *(name##_vector *)(to + j) = *(const name##_vector *)(from + j);                                  \
         *(name##_vector *)(to + rest) = *(const name##_vector *)(from + rest);                                \
@@ -31,13 +31,22 @@ enum { WIDTH = VECTOR < SPREAD_VECTOR ? VECTOR : SPREAD_VECTOR };
             from = space;                                                                                     \
             end = space + WIDTH;                                                                              \
         }                                                                                                     \
-        for (ptrdiff_t i = 0; i < rows; i++, from += down, to += to_down)                                     \
-            if (!along)                                                                                       \
-                name##_row(to, bytes, (name##_vector){0} + *(const type *)from);                              \
-            else if (bytes >= WIDTH || end - from >= WIDTH)                                                   \
-                name##_copy(from, to, bytes);                                                                 \
-            else                                                                                              \
-                memcpy(to, from, (size_t)bytes);                                                              \
+        if (!along && bytes <= WIDTH) {                                                                       \
+            for (ptrdiff_t i = 0; i < rows; i++)                                                              \
+                *(name##_vector *)(to + i * to_down) = (name##_vector){0} + *(const type *)(from + i * down); \
+        } else if (!along) {                                                                                  \
+            for (ptrdiff_t i = 0; i < rows; i++)                                                              \
+                name##_row(to + i * to_down, bytes, (name##_vector){0} + *(const type *)(from + i * down));   \
+        } else if (bytes >= WIDTH) {                                                                          \
+            for (ptrdiff_t i = 0; i < rows; i++)                                                              \
+                name##_copy(from + i * down, to + i * to_down, bytes);                                        \
+        } else {                                                                                              \
+            for (ptrdiff_t i = 0; i < rows; i++)                                                              \
+                if (end - (from + i * down) >= WIDTH)                                                         \
+                    *(name##_vector *)(to + i * to_down) = *(const name##_vector *)(from + i * down);         \
+                else                                                                                          \
+                    memcpy(to + i * to_down, from + i * down, (size_t)bytes);                                 \
+        }                                                                                                     \
     }
 
 SPREAD(spread_8, uint8_t)

@@ -1,0 +1,64 @@
+"""Ops along short rows: points, boxes, classes, and batches of small matrices. What a row costs beside its bytes shows here."""
+
+from __future__ import annotations
+
+from ..harness import Row, Suite
+
+__all__ = ["ROWS", "Short"]
+
+COUNT = 100_000  # elements, in rows of so many
+WIDTHS = (3, 4, 10, 33)
+TENSORS = """
+torch.manual_seed(8)
+F = torch.nn.functional
+m = torch.randn({rows}, {width}, device=device)
+column, mask = torch.randn({rows}, 1, device=device), torch.rand({rows}, 1, device=device) > 0.5
+labels = torch.randint({width}, ({rows},), device=device)
+picked = labels.unsqueeze(1)
+gamma, beta = torch.rand({width}, device=device), torch.rand({width}, device=device)
+"""
+MATRICES = """
+torch.manual_seed(8)
+a = torch.randn(10_000, {width}, {width}, device=device)
+b = torch.randn(10_000, {width}, {width}, device=device)
+v = torch.randn(10_000, {width}, device=device)
+"""
+LINES = [
+    ("minus column", "m - column"), ("where column", "torch.where(mask, m, column)"), ("slice times slice", "m[:, 1:] * m[:, :-1]"),
+    ("slice copy", "m[:, 1:].contiguous()"), ("transposed copy", "m.T.contiguous()"), ("cat dim 1", "torch.cat([m, column], 1)"),
+    ("stack dim 1", "torch.stack([m, m], 1)"), ("flip dim 1", "m.flip(1)"), ("roll dim 1", "m.roll(1, 1)"),
+    ("gather", "m.gather(1, picked)"),
+    ("sum dim 0", "m.sum(0)"), ("sum dim 1", "m.sum(1)"), ("sum of transposed", "m.T.sum(0)"), ("amax dim 1", "m.amax(1)"),
+    ("max dim 1", "m.max(1)"), ("argmax dim 1", "m.argmax(1)"), ("norm dim 1", "m.norm(dim=1)"), ("var dim 1", "m.var(1)"),
+    ("any dim 1", "(m > 0).any(1)"), ("cumsum dim 1", "m.cumsum(1)"), ("sort dim 1", "m.sort(1)"), ("median dim 1", "m.median(1)"),
+    ("softmax", "m.softmax(1)"), ("logsumexp", "m.logsumexp(1)"), ("cross_entropy", "F.cross_entropy(m, labels)"),
+    ("layer_norm", "F.layer_norm(m, m.shape[1:], gamma, beta)"), ("normalize", "F.normalize(m, dim=1)"),
+]  # fmt: skip
+OF_MATRICES = [
+    ("product", "a @ b"), ("product with transposed", "a @ b.mT"), ("matrix by vector", "(a @ v.unsqueeze(2)).squeeze(2)"),
+    ("inverse", "torch.linalg.inv(a)"), ("determinant", "torch.linalg.det(a)"), ("diagonal", "a.diagonal(dim1=1, dim2=2).sum(1)"),
+]  # fmt: skip
+
+ROWS = [
+    Row(
+        f"rows of {width}, {name}",
+        TENSORS.format(rows=COUNT // width, width=width),
+        body,
+        1.0,
+        None,
+        (1, 2),
+        "short rows",
+    )
+    for width in WIDTHS
+    for name, body in LINES
+] + [
+    Row(f"matrices {width}x{width}, {name}", MATRICES.format(width=width), body, 1.0, None, (1, 2), "short rows")
+    for width in (2, 3, 4)
+    for name, body in OF_MATRICES
+]
+
+
+class Short(Suite):
+    """Seconds of one run of each row."""
+
+    rows = ROWS

@@ -62,7 +62,7 @@ static void lay_out(const box_run *run, npy_intp plane, int dim, npy_intp *start
 /* Whether rows of a window are long enough for vectors, which find the largest first and then where it is. */
 static bool fills_vectors(npy_intp length) { return length >= POOL_LANES && length <= INT32_MAX; }
 
-/* The first of the largest elements, the last NaN where there is one, of each window of a plane. */
+/* The first of the largest elements, the last NaN where there is one, of each window of a plane. Rows of whole lines are one. */
 #define SEARCH(name, type)                                                                                    \
     static void name(const box_run *run, const type *x, npy_intp *const *starts, npy_intp *const *stops, type *values, int64_t *out) { \
         ptrdiff_t (*const largest)(const void *, ptrdiff_t) = PICK(pool_loops)->of[sizeof(type) == 8].largest;     \
@@ -71,10 +71,12 @@ static bool fills_vectors(npy_intp length) { return length >= POOL_LANES && leng
                 for (npy_intp w = 0; w < run->count[2]; w++) {                                                \
                     npy_intp found = (starts[0][d] * run->size[1] + starts[1][h]) * run->size[2] + starts[2][w]; \
                     type most = -INFINITY;                                                                    \
+                    const npy_intp width = stops[2][w] - starts[2][w], lines = stops[1][h] - starts[1][h];    \
+                    const npy_intp step = width == run->size[2] ? lines : 1;                                  \
                     for (npy_intp i = starts[0][d]; i < stops[0][d]; i++)                                     \
-                        for (npy_intp j = starts[1][h]; j < stops[1][h]; j++) {                               \
+                        for (npy_intp j = starts[1][h]; j < stops[1][h]; j += step) {                         \
                             const npy_intp row = (i * run->size[1] + j) * run->size[2];                       \
-                            const npy_intp begin = starts[2][w], end = stops[2][w];                           \
+                            const npy_intp begin = starts[2][w], end = begin + step * width;                  \
                             const bool whole = fills_vectors(end - begin);                                    \
                             for (npy_intp k = whole ? begin + largest(x + row + begin, end - begin) : begin,  \
                                           last = whole ? k + 1 : end; k < last; k++)                          \

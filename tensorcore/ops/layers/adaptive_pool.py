@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ __all__ = [
 Ints = tuple[int, ...]
 
 _WIDE = 16  # from so many elements on a window is a sum of its own, and not one step of the sums of all
+_MANY = 32  # elements of a window in which the largest is searched for by vectors, and its place kept for the gradient
 
 _adaptive = Op(
     "adaptive_avg_pool", "input", "The mean of each of some windows spread evenly.", register=False,
@@ -105,7 +107,7 @@ def _adaptive_max(op: str, ndim: int, input: Tensor, output_size: Any, return_in
     check_real(op, input)
     sizes = tuple(input.native.shape[2:])
     wanted = _wanted(op, sizes, output_size)
-    options = None if return_indices else _even(sizes, wanted)
+    options = None if return_indices or prod(sizes) >= _MANY * prod(wanted) else _even(sizes, wanted)
     if options:
         made = apply(_max, (input,), options)
         return made if batched else made.squeeze(0)

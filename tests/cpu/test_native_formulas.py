@@ -38,6 +38,21 @@ def test_functions_of_floats(name):
     assert_same(native(x.astype(np.float64)), fallback(x.astype(np.float64)))
 
 
+def test_the_derivative_of_digamma():
+    """trigamma of floats to one unit of SciPy's of doubles, left of a half by reflection to two; infinite at its poles."""
+    native, fallback = kernel("trigamma")
+    x = np.abs(spread(np.float32))
+    x = x[(x > 0) & (x < np.inf)]
+    exact = fallback(x.astype(np.float64))
+    assert_within(native(x), exact.astype(np.float32), 1)
+    left = -x[(x > 1e-3) & (x < 1e3) & (np.abs(x - np.round(x)) > 1e-3)]
+    sine = np.sin(np.pi * (left - np.round(left)).astype(np.float64))
+    mirrored = (np.pi / sine) ** 2 - fallback(1 - left.astype(np.float64))
+    assert_within(native(left), mirrored.astype(np.float32), 2)
+    np.testing.assert_array_equal(native(np.float32([0, -0.0, -1, -7, np.inf, -np.inf, np.nan])), [np.inf] * 4 + [0, np.nan, np.nan])
+    assert_same(kernel("polygamma")[0](x, n=1), native(x))
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_signs_are_copied(dtype):
     """As NumPy copies them, of zeros and NaN too, and of a number beside an array."""

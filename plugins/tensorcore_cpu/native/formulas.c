@@ -23,13 +23,13 @@ DECLARE_LOOPS(cast_loops, cast_loops);
 static const formula_loops *loops;
 static const elementwise_loops *products;
 
-enum { OUT, EPS, LAMBD, VALUE, NAN_VALUE, POSINF, NEGINF, NEGATIVE_SLOPE, THRESHOLD, ALPHA, OPTIONS };
+enum { OUT, EPS, LAMBD, VALUE, NAN_VALUE, POSINF, NEGINF, NEGATIVE_SLOPE, THRESHOLD, ALPHA, ORDER, OPTIONS };
 enum { DIM, KEEPDIM, DTYPE, POWER, WHOLE_OPTIONS };
 static PyObject *whole_names[WHOLE_OPTIONS];
 static const char *const WHOLE_NAMES[WHOLE_OPTIONS] = {"dim", "keepdim", "dtype", "p"};
 static PyObject *names[OPTIONS];
 static const char *const NAMES[OPTIONS] = {"out", "eps", "lambd", "value", "nan", "posinf", "neginf", "negative_slope",
-                                           "threshold", "alpha"};
+                                           "threshold", "alpha", "n"};
 
 enum { GRAIN = 1 << 13, PIECE = 2048 }; /* elements a thread, and of half types that are converted at a time */
 
@@ -145,6 +145,17 @@ static PyObject *run_formula(const native_kernel *kernel, PyObject *const *args,
     }
     const bool kept = op->loop == FORMULA_nan_to_num && native_is_none(options[POSINF]) && native_is_none(options[NEGINF]);
     return computed(kept ? FORMULA_nan_to_num_kept : op->loop, op->inputs, args, options, NULL);
+}
+
+/* The first derivative of digamma; the others are NumPy's. */
+static PyObject *run_polygamma(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyObject *options[OPTIONS] = {NULL};
+    if (nargs != 1 || !kwnames || !native_options(args, nargs, kwnames, names, OPTIONS, options) || !options[ORDER] ||
+        !PyLong_CheckExact(options[ORDER]) || PyLong_AsLong(options[ORDER]) != 1) {
+        PyErr_Clear(); /* of an order beyond C's ints */
+        return NULL;
+    }
+    return computed(FORMULA_trigamma, 1, args, options, NULL);
 }
 
 typedef struct {
@@ -280,6 +291,7 @@ int formulas_init(void) {
 
 const native_spec formulas_kernels[] = {
     FORMULAS(FORMULA_SPEC)
+    {"polygamma", run_polygamma, NULL, .ordered = true},
     {"frexp", run_frexp, NULL},
     {"complex", run_complex, NULL},
     {"polar", run_polar, NULL},

@@ -238,6 +238,7 @@ FORMULA_OF(f32, float, log10, 1, made = (float)(log__f64(x) * 0.4342944819032518
 #endif
 FORMULA_OF(f32, float, lgamma, 1, made = lgamma_of_f32(x))
 FORMULA_OF(f32, float, digamma, 1, made = digamma_of_f32(x))
+FORMULA_OF(f32, float, trigamma, 1, made = trigamma_of_f32(x))
 FORMULA_OF(f32, float, erfcx, 1, made = erfcx_of_f32(x))
 FORMULA_OF(f32, float, log_ndtr, 1, made = log_ndtr_of_f32(x))
 FORMULA_OF(f32, float, ndtri, 1, made = ndtri_of_f32(x))
@@ -408,7 +409,7 @@ const formula_loops ISA(formula_loops) = {
            FLOAT_ENTRIES(xlogy) FLOAT_ENTRIES(xlog1py) INTEGER_ENTRIES(gcd) INTEGER_ENTRIES(lcm)
            INTEGER_ENTRIES(bitwise_left_shift) INTEGER_ENTRIES(bitwise_right_shift)
            FLOAT_ENTRIES(add_scaled) FLOAT_ENTRIES(addcdiv) FLOAT_ENTRIES(addcmul) FLOAT_ENTRIES(lerp) FLOAT_ENTRIES(lerp_near) FLOAT_ENTRIES(lerp_far)
-           FLOAT_ENTRIES(frac) SINGLE_ENTRY(lgamma) SINGLE_ENTRY(digamma) FLOAT_ENTRIES(relu_backward) FLOAT_ENTRIES(leaky_relu_backward)
+           FLOAT_ENTRIES(frac) SINGLE_ENTRY(lgamma) SINGLE_ENTRY(digamma) SINGLE_ENTRY(trigamma) FLOAT_ENTRIES(relu_backward) FLOAT_ENTRIES(leaky_relu_backward)
            FLOAT_ENTRIES(tanh_backward) FLOAT_ENTRIES(sigmoid_backward) FLOAT_ENTRIES(sinc) FLOAT_ENTRIES(spherical_bessel_j0) SINGLE_ENTRY(bessel_j0)
            SINGLE_ENTRY(bessel_j1) SINGLE_ENTRY(bessel_y0) SINGLE_ENTRY(bessel_y1) SINGLE_ENTRY(airy_ai)
            SINGLE_ENTRY(modified_bessel_k0) SINGLE_ENTRY(modified_bessel_k1) SINGLE_ENTRY(scaled_modified_bessel_k0)

@@ -56,6 +56,24 @@ ALWAYS_INLINE float digamma_of_f32(float x) {
     return (float)made;
 }
 
+/* The derivative of that in turn: its own series from 8 on, and the squares of the reciprocals before that two by two. */
+ALWAYS_INLINE float trigamma_of_f32(float x) {
+    const double magic = 6755399441055744.0; /* 1.5 * 2^52 */
+    double off = abs__f64(x) < 1e9 ? x - (((double)x + magic) - magic) : 0, sine = off * SINE_OF_HALF_TURNS(off * off);
+    bool low = x < 0.5f;
+    double y = low ? 1 - (double)x : x, passed = 0;
+    bool small = y < 8;
+    for (int k = 0; k < 8; k += 2) {
+        double one = (y + k) * (y + k), next = (y + k + 1) * (y + k + 1);
+        passed += (one + next) / (one * next);
+    }
+    double z = small ? y + 8 : y, u = 1 / z, v = u * u;
+    double series = u + v / 2 + u * v * P6(v, -691. / 2730, 5. / 66, -1. / 30, 1. / 42, -1. / 30, 1. / 6);
+    double right = series + (small ? passed : 0);
+    double made = low ? PI * PI / (sine * sine) - right : right;
+    return (float)(x == -INFINITY ? NAN : made);
+}
+
 /* mu - log(1 + mu), whose two sides have many digits in common near 0 */
 static double log_distance(double mu) {
     if (fabs(mu) > 0.3)

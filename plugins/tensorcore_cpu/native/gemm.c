@@ -3,12 +3,15 @@
 
 #include "blas.h"
 #include "complex_numbers.h"
+#include "gemm_many.h"
 #include "gemm_small.h"
 #include "gemm_vectors.h"
 #include "rows.h"
 
 DECLARE_LOOPS(gemm_vector_loops, gemm_vector_loops);
+DECLARE_LOOPS(gemm_many_loops, gemm_many_loops);
 
+enum { MANY_CALL = 32, MANY_MOVE = 8 }; /* what one of many products costs beside its multiplications: so many elements, each as much as */
 enum { VECTOR_WORK = 1 << 18 }; /* multiplications of one row, which wait for memory, that are worth a second thread */
 
 enum { BETA, ALPHA, OPTIONS };
@@ -22,6 +25,7 @@ typedef struct {
     npy_intp shape[NATIVE_DIMS], left[NATIVE_DIMS], right[NATIVE_DIMS]; /* and its steps in elements */
     gemm_job job;
     gemm_vector_loop vector; /* NULL where the job has more than one row, or a matrix that no such loop reads */
+    gemm_many_loop many;     /* NULL where each product is one by itself */
     _Atomic bool failed;
 } batch;
 
@@ -30,21 +34,38 @@ static void vector_body(void *context, npy_intp begin, npy_intp end) {
     all->vector(&all->job, begin, end);
 }
 
+/* The job of product i. */
+static gemm_job job_at(const batch *all, npy_intp i) {
+    const npy_intp size = TYPE_SIZE[all->type];
+    gemm_job job = all->job;
+    npy_intp rest = i, left = 0, right = 0;
+    for (int d = all->ndim - 1; d >= 0; d--) {
+        npy_intp at = rest % all->shape[d];
+        rest /= all->shape[d];
+        left += at * all->left[d];
+        right += at * all->right[d];
+    }
+    job.left = (const char *)job.left + left * size;
+    job.right = (const char *)job.right + right * size;
+    job.made = (char *)job.made + i * job.rows * job.columns * size;
+    return job;
+}
+
+static void many_body(void *context, npy_intp begin, npy_intp end) {
+    const batch *all = context;
+    const int last = all->ndim - 1;
+    while (begin < end) {
+        const gemm_job job = job_at(all, begin);
+        const npy_intp rest = all->shape[last] - begin % all->shape[last], count = rest < end - begin ? rest : end - begin;
+        all->many(&job, count, all->left[last], all->right[last]);
+        begin += count;
+    }
+}
+
 static void batch_body(void *context, npy_intp begin, npy_intp end) {
     batch *all = context;
-    const npy_intp size = TYPE_SIZE[all->type];
     for (npy_intp i = begin; i < end && !all->failed; i++) {
-        gemm_job job = all->job;
-        npy_intp rest = i, left = 0, right = 0;
-        for (int d = all->ndim - 1; d >= 0; d--) {
-            npy_intp at = rest % all->shape[d];
-            rest /= all->shape[d];
-            left += at * all->left[d];
-            right += at * all->right[d];
-        }
-        job.left = (const char *)job.left + left * size;
-        job.right = (const char *)job.right + right * size;
-        job.made = (char *)job.made + i * job.rows * job.columns * size;
+        const gemm_job job = job_at(all, i);
         if (all->vector)
             all->vector(&job, 0, job.columns);
         else if (!gemm_run(all->type, &job))
@@ -136,10 +157,11 @@ static void fold(operand *x) {
     x->ndim = 2;
 }
 
-/* One column as one row: the same sums. */
+/* One column as one row, or the other way: the same sums. */
 static void turn_over(batch *all) {
     const gemm_job job = all->job;
-    all->job = (gemm_job){.rows = 1, .inner = job.inner, .columns = job.rows, .left = job.right, .left_inner = job.right_inner,
+    all->job = (gemm_job){.rows = job.columns, .inner = job.inner, .columns = job.rows,
+                          .left = job.right, .left_row = job.right_column, .left_inner = job.right_inner,
                           .right = job.left, .right_inner = job.left_inner, .right_column = job.left_row,
                           .made = job.made, .made_row = job.rows};
     for (int d = 0; d < all->ndim; d++) {
@@ -156,6 +178,31 @@ static gemm_vector_loop vector_loop(native_type type, const gemm_job *job) {
     if (job->left_inner == 1 && job->right_inner == 1)
         return loops->by_columns[type];
     return job->right_column == 1 || job->columns == 1 ? loops->by_rows[type] : NULL;
+}
+
+/* The loop for a batch of small products, with the batch's dims in as few as there can be; else NULL. */
+static gemm_many_loop many_loop(native_type type, batch *all) {
+    const gemm_job *job = &all->job;
+    const npy_intp rows = job->rows, columns = job->columns, inner = job->inner;
+    if (!all->ndim || job->pairs || job->before || is_short(type) || type == TYPE_BF16 || inner > MANY_INNER ||
+        rows > MANY_WORK || columns > MANY_WORK || rows * columns > MANY_WORK || rows * columns * inner > MANY_WORK)
+        return NULL;
+    if ((columns == 1 && rows > 1 && job->left_row == 1) || (rows == 1 && columns > 1 && job->right_column != 1))
+        turn_over(all);
+    else if (columns > 1 && job->right_column != 1 && inner * (columns + MANY_LANES) > MANY_ROOM)
+        return NULL;
+    int kept = 0;
+    for (int d = 1; d < all->ndim; d++) {
+        if (all->left[kept] == all->left[d] * all->shape[d] && all->right[kept] == all->right[d] * all->shape[d]) {
+            all->shape[kept] *= all->shape[d];
+        } else {
+            all->shape[++kept] = all->shape[d];
+        }
+        all->left[kept] = all->left[d];
+        all->right[kept] = all->right[d];
+    }
+    all->ndim = kept + 1;
+    return PICK(gemm_many_loops)->pick[type == TYPE_I32 ? 2 : type == TYPE_I64 ? 3 : type](job);
 }
 
 /* A product of two operands, of complex numbers where `pairs`; NULL without an exception where it is not for us. */
@@ -194,13 +241,14 @@ static PyObject *multiply(native_type type, bool pairs, operand *x, operand *y, 
     const npy_intp rows = job->rows, columns = job->columns;
     if (job->inner != y->shape[y->ndim - 2] || (halves && !gemm_takes_bf16(job)))
         return NULL;
-    if (integer && job->columns == 1 && !before)
+    all.many = count > 1 ? many_loop(type, &all) : NULL;
+    if (integer && job->columns == 1 && !before && !all.many)
         turn_over(&all);
-    all.vector = pairs ? NULL : vector_loop(type, job);
+    all.vector = pairs || all.many ? NULL : vector_loop(type, job);
     if ((is_short(type) && !all.vector) ||
-        (!integer && !halves && ((gemm_real(type)->slower_than_blas && work > 1 << 15) || (narrow && work > 1 << 12))))
+        (!integer && !halves && !all.many && ((gemm_real(type)->slower_than_blas && work > 1 << 15) || (narrow && work > 1 << 12))))
         return NULL;
-    if (!integer && !halves && !pairs && !native_blas_ready(work))
+    if (!integer && !halves && !pairs && !all.many && !native_blas_ready(work))
         return NULL;
     if (y->ndim > 2) {
         shape[ndim - 2] = rows;
@@ -223,6 +271,9 @@ static PyObject *multiply(native_type type, bool pairs, operand *x, operand *y, 
         native_parallel(job->columns, native_grain(VECTOR_WORK, job->inner), vector_body, &all);
     } else if (count == 1) {
         all.failed = !gemm_run(type, job);
+    } else if (all.many) {
+        const npy_intp moved = rows * columns + (rows + columns) * job->inner;
+        native_parallel(count, native_grain(GEMM_WORK, work + MANY_MOVE * (MANY_CALL + moved)), many_body, &all);
     } else {
         const npy_intp grain = work < GEMM_WORK ? GEMM_WORK / work : 1;
         native_parallel(count, work > 128 * GEMM_WORK && count < 2 * native_threads() ? count : grain, batch_body, &all);
@@ -318,6 +369,20 @@ static PyObject *linear(const native_kernel *kernel, PyObject *const *args, Py_s
     return multiply(type, false, &x, &weight, before, 0);
 }
 
+/* What is added to a batch of products, row by row or broadcast. NULL without an exception where the two do not go together. */
+static PyObject *batch_with(PyArrayObject *input, native_type type, operand *x, operand *y) {
+    if (type == TYPE_BF16 || is_short(type) || native_array_type((PyObject *)input) != type || PyArray_NDIM(input) > 3)
+        return NULL;
+    const npy_intp shape[] = {x->shape[0], x->shape[1], y->shape[2]};
+    for (int i = PyArray_NDIM(input), to = 2; i-- > 0; to--)
+        if (PyArray_DIM(input, i) != 1 && PyArray_DIM(input, i) != shape[to])
+            return NULL;
+    PyObject *made = multiply(type, false, x, y, NULL, 0);
+    if (made)
+        Py_SETREF(made, PyNumber_InPlaceAdd(made, (PyObject *)input));
+    return made;
+}
+
 static PyObject *addmm(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     PyObject *given[OPTIONS];
     native_type type;
@@ -331,9 +396,14 @@ static PyObject *addmm(const native_kernel *kernel, PyObject *const *args, Py_ss
         return NULL;
     }
     PyArrayObject *input = (PyArrayObject *)args[0];
-    if (!read_operand(args[1], type, false, &x) || !read_operand(args[2], type, false, &y) || x.ndim != 2 || y.ndim != 2 ||
-        alpha != 1 || (beta != 0 && beta != 1))
-        return gemm_small(type, args[1], args[2], beta != 0 ? input : NULL, alpha, beta);
+    const bool plain = alpha == 1 && (beta == 0 || beta == 1) && read_operand(args[1], type, false, &x) &&
+                       read_operand(args[2], type, false, &y) && x.ndim == y.ndim && x.ndim <= 3;
+    if (!plain || x.ndim == 3) {
+        PyObject *made = gemm_small(type, args[1], args[2], beta != 0 ? input : NULL, alpha, beta);
+        if (made || PyErr_Occurred() || !plain || x.shape[0] != y.shape[0])
+            return made;
+        return beta == 0 ? multiply(type, false, &x, &y, NULL, 0) : batch_with(input, type, &x, &y);
+    }
     if (beta == 0)
         return multiply(type, false, &x, &y, NULL, 0);
     if (native_array_type(args[0]) != type)

@@ -214,6 +214,8 @@ PyArrayObject *lapack_new_rows(const lapack_matrices *like, npy_intp rows, npy_i
 }
 
 char *lapack_at(const lapack_matrices *x, npy_intp i) {
+    if (x->batch == 1)
+        return x->data + i * x->steps[0];
     char *at = x->data;
     for (int k = x->batch - 1; k >= 0 && i; k--) {
         at += i % x->sizes[k] * x->steps[k];

@@ -166,7 +166,7 @@ KERNELS: dict[str, Facts] = {
     **_optional("softmax_backward log_softmax_backward", like.same, layout=lies.aligned),
     **_eager("addr equal histc histogram isin polar renorm segment_reduce xor_bits"),
     **_optional("pdist", lambda x, *, p: (x[0] * (x[0] - 1) // 2,)),
-    **_optional("cdist", lambda x, y, *, p: (x[0], y[0])),
+    **_optional("cdist", lambda x, y, *, p: (*x[:-1], y[-2])),
     # Matrices
     **_of("matmul", like.matmul),
     **_optional("matmul_nt", lambda a, b: like.matmul(a, like.turned(b))),

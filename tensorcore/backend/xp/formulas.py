@@ -152,8 +152,8 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         return backend.kernels["norm"](x[first] - x[second], p=p, dim=(1,))
 
     def cdist(x: Native, y: Native, *, p: float) -> Native:
-        """The p-norm distances of all rows of one matrix to all of another."""
-        return backend.kernels["norm"](x[:, None] - y[None], p=p, dim=(2,))
+        """The p-norm distances of all rows of one matrix, or of each of a batch, to all of another."""
+        return backend.kernels["norm"](x[..., :, None, :] - y[..., None, :, :], p=p, dim=(x.ndim,))
 
     def block_diag(xs: list[Native], *, shape: tuple[int, int]) -> Native:
         """Matrices along the diagonal of zeros."""

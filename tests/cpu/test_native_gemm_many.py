@@ -109,6 +109,23 @@ def test_values_out_of_the_ordinary(size):
     assert (np.isnan(kernel("matmul")[0](x, x)).any((1, 2)) == (np.arange(67) == 30)).all()
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("terms", [1024, 1150, 20_001])
+def test_long_sums_of_few_rows_and_columns(dtype, terms):
+    """Points turned over times points are right in every layout, and the same on any number of threads."""
+    for rows, columns in ((2, 2), (3, 3), (4, 2), (3, 4), (4, 5)):
+        x, y = numbers(1, rows, terms, dtype=dtype), numbers(1, terms, columns, dtype=dtype)
+        for a in layouts(x):
+            for b in layouts(y):
+                tensorcore.set_num_threads(3)
+                got = kernel("matmul")[0](a[0], b[0])
+                exact = np.matmul(x[0].astype(np.longdouble), y[0].astype(np.longdouble))
+                sums = np.matmul(abs(x[0]), abs(y[0]))
+                assert (abs(got - exact) <= 140 * np.finfo(dtype).eps * sums).all()
+                tensorcore.set_num_threads(1)
+                np.testing.assert_array_equal(got, kernel("matmul")[0](a[0], b[0]))
+
+
 @pytest.mark.parametrize("shape", [(20_000, 3, 3), (3000, 9, 9), (2, 4000, 4, 4)])
 def test_threads(shape):
     """Any number of threads gives the same bits."""

@@ -3,15 +3,12 @@
 
 #include "blas.h"
 #include "complex_numbers.h"
-#include "gemm_many.h"
+#include "gemm_batch.h"
 #include "gemm_small.h"
-#include "gemm_vectors.h"
 #include "rows.h"
 
 DECLARE_LOOPS(gemm_vector_loops, gemm_vector_loops);
-DECLARE_LOOPS(gemm_many_loops, gemm_many_loops);
 
-enum { MANY_CALL = 32, MANY_MOVE = 8 }; /* what one of many products costs beside its multiplications: so many elements, each as much as */
 enum { VECTOR_WORK = 1 << 18 }; /* multiplications of one row, which wait for memory, that are worth a second thread */
 
 enum { BETA, ALPHA, OPTIONS };
@@ -19,53 +16,15 @@ static PyObject *names[OPTIONS];
 
 /* Batches */
 
-typedef struct {
-    native_type type;
-    int ndim; /* of the batch */
-    npy_intp shape[NATIVE_DIMS], left[NATIVE_DIMS], right[NATIVE_DIMS]; /* and its steps in elements */
-    gemm_job job;
-    gemm_vector_loop vector; /* NULL where the job has more than one row, or a matrix that no such loop reads */
-    gemm_many_loop many;     /* NULL where each product is one by itself */
-    _Atomic bool failed;
-} batch;
-
 static void vector_body(void *context, npy_intp begin, npy_intp end) {
-    const batch *all = context;
+    const gemm_batch *all = context;
     all->vector(&all->job, begin, end);
 }
 
-/* The job of product i. */
-static gemm_job job_at(const batch *all, npy_intp i) {
-    const npy_intp size = TYPE_SIZE[all->type];
-    gemm_job job = all->job;
-    npy_intp rest = i, left = 0, right = 0;
-    for (int d = all->ndim - 1; d >= 0; d--) {
-        npy_intp at = rest % all->shape[d];
-        rest /= all->shape[d];
-        left += at * all->left[d];
-        right += at * all->right[d];
-    }
-    job.left = (const char *)job.left + left * size;
-    job.right = (const char *)job.right + right * size;
-    job.made = (char *)job.made + i * job.rows * job.columns * size;
-    return job;
-}
-
-static void many_body(void *context, npy_intp begin, npy_intp end) {
-    const batch *all = context;
-    const int last = all->ndim - 1;
-    while (begin < end) {
-        const gemm_job job = job_at(all, begin);
-        const npy_intp rest = all->shape[last] - begin % all->shape[last], count = rest < end - begin ? rest : end - begin;
-        all->many(&job, count, all->left[last], all->right[last]);
-        begin += count;
-    }
-}
-
 static void batch_body(void *context, npy_intp begin, npy_intp end) {
-    batch *all = context;
+    gemm_batch *all = context;
     for (npy_intp i = begin; i < end && !all->failed; i++) {
-        const gemm_job job = job_at(all, i);
+        const gemm_job job = gemm_job_of(all, i);
         if (all->vector)
             all->vector(&job, 0, job.columns);
         else if (!gemm_run(all->type, &job))
@@ -157,20 +116,6 @@ static void fold(operand *x) {
     x->ndim = 2;
 }
 
-/* One column as one row, or the other way: the same sums. */
-static void turn_over(batch *all) {
-    const gemm_job job = all->job;
-    all->job = (gemm_job){.rows = job.columns, .inner = job.inner, .columns = job.rows,
-                          .left = job.right, .left_row = job.right_column, .left_inner = job.right_inner,
-                          .right = job.left, .right_inner = job.left_inner, .right_column = job.left_row,
-                          .made = job.made, .made_row = job.rows};
-    for (int d = 0; d < all->ndim; d++) {
-        const npy_intp step = all->left[d];
-        all->left[d] = all->right[d];
-        all->right[d] = step;
-    }
-}
-
 static gemm_vector_loop vector_loop(native_type type, const gemm_job *job) {
     const gemm_vector_loops *loops = PICK(gemm_vector_loops);
     if (job->rows != 1 || job->before)
@@ -178,31 +123,6 @@ static gemm_vector_loop vector_loop(native_type type, const gemm_job *job) {
     if (job->left_inner == 1 && job->right_inner == 1)
         return loops->by_columns[type];
     return job->right_column == 1 || job->columns == 1 ? loops->by_rows[type] : NULL;
-}
-
-/* The loop for a batch of small products, with the batch's dims in as few as there can be; else NULL. */
-static gemm_many_loop many_loop(native_type type, batch *all) {
-    const gemm_job *job = &all->job;
-    const npy_intp rows = job->rows, columns = job->columns, inner = job->inner;
-    if (!all->ndim || job->pairs || job->before || is_short(type) || type == TYPE_BF16 || inner > MANY_INNER ||
-        rows > MANY_WORK || columns > MANY_WORK || rows * columns > MANY_WORK || rows * columns * inner > MANY_WORK)
-        return NULL;
-    if ((columns == 1 && rows > 1 && job->left_row == 1) || (rows == 1 && columns > 1 && job->right_column != 1))
-        turn_over(all);
-    else if (columns > 1 && job->right_column != 1 && inner * (columns + MANY_LANES) > MANY_ROOM)
-        return NULL;
-    int kept = 0;
-    for (int d = 1; d < all->ndim; d++) {
-        if (all->left[kept] == all->left[d] * all->shape[d] && all->right[kept] == all->right[d] * all->shape[d]) {
-            all->shape[kept] *= all->shape[d];
-        } else {
-            all->shape[++kept] = all->shape[d];
-        }
-        all->left[kept] = all->left[d];
-        all->right[kept] = all->right[d];
-    }
-    all->ndim = kept + 1;
-    return PICK(gemm_many_loops)->pick[type == TYPE_I32 ? 2 : type == TYPE_I64 ? 3 : type](job);
 }
 
 /* A product of two operands, of complex numbers where `pairs`; NULL without an exception where it is not for us. */
@@ -216,7 +136,7 @@ static PyObject *multiply(native_type type, bool pairs, operand *x, operand *y, 
         if (dims > 2)
             fold(x);
     }
-    batch all = {.type = type, .ndim = (x->ndim > y->ndim ? x->ndim : y->ndim) - 2};
+    gemm_batch all = {.type = type, .ndim = (x->ndim > y->ndim ? x->ndim : y->ndim) - 2};
     npy_intp count = 1;
     for (int d = 0; d < all.ndim; d++) {
         const int a = d - (all.ndim + 2 - x->ndim), b = d - (all.ndim + 2 - y->ndim);
@@ -239,16 +159,18 @@ static PyObject *multiply(native_type type, bool pairs, operand *x, operand *y, 
     const bool narrow = job->columns < 4 || (job->rows == 1 && job->right_inner != 1), integer = is_integer(type);
     const bool halves = type == TYPE_BF16;
     const npy_intp rows = job->rows, columns = job->columns;
+    const bool tall = count == 1 && gemm_is_tall(type, job);
     if (job->inner != y->shape[y->ndim - 2] || (halves && !gemm_takes_bf16(job)))
         return NULL;
-    all.many = count > 1 ? many_loop(type, &all) : NULL;
+    all.many = count > 1 ? gemm_pick_many(&all) : NULL;
+    const bool small = all.many || tall; /* whose loops are ours with any library */
     if (integer && job->columns == 1 && !before && !all.many)
-        turn_over(&all);
+        gemm_turn_over(&all);
     all.vector = pairs || all.many ? NULL : vector_loop(type, job);
     if ((is_short(type) && !all.vector) ||
-        (!integer && !halves && !all.many && ((gemm_real(type)->slower_than_blas && work > 1 << 15) || (narrow && work > 1 << 12))))
+        (!integer && !halves && !small && ((gemm_real(type)->slower_than_blas && work > 1 << 15) || (narrow && work > 1 << 12))))
         return NULL;
-    if (!integer && !halves && !pairs && !all.many && !native_blas_ready(work))
+    if (!integer && !halves && !pairs && !small && !native_blas_ready(work))
         return NULL;
     if (y->ndim > 2) {
         shape[ndim - 2] = rows;
@@ -270,10 +192,9 @@ static PyObject *multiply(native_type type, bool pairs, operand *x, operand *y, 
     if (count == 1 && all.vector) {
         native_parallel(job->columns, native_grain(VECTOR_WORK, job->inner), vector_body, &all);
     } else if (count == 1) {
-        all.failed = !gemm_run(type, job);
+        all.failed = !(tall ? gemm_run_tall(type, job) : gemm_run(type, job));
     } else if (all.many) {
-        const npy_intp moved = rows * columns + (rows + columns) * job->inner;
-        native_parallel(count, native_grain(GEMM_WORK, work + MANY_MOVE * (MANY_CALL + moved)), many_body, &all);
+        gemm_run_many(&all, count);
     } else {
         const npy_intp grain = work < GEMM_WORK ? GEMM_WORK / work : 1;
         native_parallel(count, work > 128 * GEMM_WORK && count < 2 * native_threads() ? count : grain, batch_body, &all);

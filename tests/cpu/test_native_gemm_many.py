@@ -156,3 +156,13 @@ def test_outer_products_of_a_batch(dtype):
     assert tensorcore.equal(tensorcore.einsum("bi,bj->bij", x, y), expected)
     assert tensorcore.equal(tensorcore.einsum("bi,bj->jib", x, y), expected.permute(2, 1, 0))
     assert tensorcore.equal(tensorcore.einsum("i,j", x[0], y[1]), x[0][:, None] * y[1])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_signs_of_zeros(dtype):
+    """A sum of one product is that product, the sign of a zero included."""
+    x, y = (
+        np.array([-1, 0, 1], dtype).reshape(1, 3, 1).repeat(4, 0),
+        np.array([0, -0.0, 2], dtype).reshape(1, 1, 3).repeat(4, 0),
+    )
+    np.testing.assert_array_equal(np.signbit(kernel("matmul")[0](x, y)), np.signbit(x * y))

@@ -162,13 +162,14 @@ static PyObject *multiply(native_type type, bool pairs, operand *x, operand *y, 
     const bool tall = count == 1 && gemm_is_tall(type, job);
     if (job->inner != y->shape[y->ndim - 2] || (halves && !gemm_takes_bf16(job)))
         return NULL;
-    all.many = count > 1 ? gemm_pick_many(&all) : NULL;
+    const bool blas = !integer && !halves && gemm_real(type)->slower_than_blas && work > 1 << 15;
+    all.many = count > 1 && !blas ? gemm_pick_many(&all) : NULL;
     const bool small = all.many || tall; /* whose loops are ours with any library */
     if (integer && job->columns == 1 && !before && !all.many)
         gemm_turn_over(&all);
     all.vector = pairs || all.many ? NULL : vector_loop(type, job);
     if ((is_short(type) && !all.vector) ||
-        (!integer && !halves && !small && ((gemm_real(type)->slower_than_blas && work > 1 << 15) || (narrow && work > 1 << 12))))
+        (!integer && !halves && !small && (blas || (narrow && work > 1 << 12))))
         return NULL;
     if (!integer && !halves && !pairs && !small && !native_blas_ready(work))
         return NULL;

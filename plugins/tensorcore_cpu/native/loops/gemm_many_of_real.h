@@ -2,7 +2,8 @@
 
    Both sides are read where they lie, but for a right side whose columns are apart, and nothing is written behind a row: columns are
    covered by vectors of the largest width that fits them, the last of which begins so early that it ends where they end. Rows go in
-   blocks of up to MOST_ROWS, the last of which begins early as well. What is covered twice is made twice, to the same bits. */
+   blocks of up to MOST_ROWS, the last of which begins early as well. What is covered twice is made twice, to the same bits. Sums begin
+   with -0, so that one of a single product is that product, its sign included. */
 
 #include "tile_of_real.h"
 
@@ -29,7 +30,7 @@ ALWAYS_INLINE void F(turn_over)(const gemm_job *job, const REAL *right, REAL *ro
         F(v##width) sums[MOST_ROWS][2];                                                                                 \
         const ptrdiff_t row_step = job->left_row, inner_step = job->left_inner;                                         \
         _Pragma("GCC unroll 4") for (int r = 0; r < height; r++)                                                        \
-            _Pragma("GCC unroll 2") for (int v = 0; v < vectors; v++) sums[r][v] = (F(v##width)){0};                    \
+            _Pragma("GCC unroll 2") for (int v = 0; v < vectors; v++) sums[r][v] = -(F(v##width)){0};                   \
         _Pragma("GCC unroll 4") for (ptrdiff_t k = 0; k < inner; k++) {                                                 \
             const REAL *const here = right + k * right_step;                                                            \
             const F(v##width) one = *(const F(v##width##_u) *)here;                                                     \

@@ -68,7 +68,8 @@ typedef INT F(places) __attribute__((vector_size(8 * sizeof(REAL))));
 ALWAYS_INLINE void F(change)(REAL *column, const REAL *other, int first, int k, REAL here, int pivot, REAL there, bool before) {
     const F(places) place = (F(places)){0, 1, 2, 3, 4, 5, 6, 7} + (INT)first;
     const F(places) at_pivot = place == (INT)pivot, at_k = place == (INT)k, changed = before ? place < (INT)k : place > (INT)k;
-    const F(places) was = ((F(places))((F(eight)){0} + there) & at_pivot) | (*(const F(places) *)(const void *)(column + first) & ~at_pivot);
+    const F(places) given = (F(places))*(const F(eight) *)(column + first);
+    const F(places) was = ((F(places))((F(eight)){0} + there) & at_pivot) | (given & ~at_pivot);
     F(eight) made;
     if (other)
         made = (F(eight))was - *(const F(eight) *)(other + first) * here;

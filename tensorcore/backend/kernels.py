@@ -166,7 +166,8 @@ KERNELS: dict[str, Facts] = {
     **_optional("softmax_backward log_softmax_backward", like.same, layout=lies.aligned),
     **_eager("addr equal histc histogram isin polar renorm segment_reduce xor_bits"),
     **_optional("pdist", lambda x, *, p: (x[0] * (x[0] - 1) // 2,)),
-    **_optional("cdist", lambda x, y, *, p: (x[0], y[0])),
+    **_optional("cdist", lambda x, y, *, p: (*x[:-1], y[-2])),
+    **_optional("cosine_similarity pairwise_distance", lambda x, y, **options: x[:-1]),
     # Matrices
     **_of("matmul", like.matmul),
     **_optional("matmul_nt", lambda a, b: like.matmul(a, like.turned(b))),

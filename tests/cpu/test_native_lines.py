@@ -157,6 +157,28 @@ def test_distances_of_the_rows_of_two(dtype, isa):
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("p", [1.0, 2.0, np.inf])
+def test_distances_by_other_norms_and_of_batches(dtype, p, isa):
+    """Sums of sizes and the largest of them, which NaN is, of the rows of two matrices, of pairs of one and of each pair of a batch."""
+    native, fallback = kernel("cdist")
+    random = np.random.default_rng(8)
+    tolerance = 4 * float(np.finfo(dtype).eps)
+    for batch in ((), (1,), (7,), (2, 3), (300,)):
+        for rows, others, width in ((1, 1, 1), (5, 3, 8), (3, 33, 2), (9, 31, 19)):
+            x, y = [random.standard_normal((*batch, count, width)).astype(dtype) for count in (rows, others)]
+            expected = fallback(x.astype(np.longdouble), y.astype(np.longdouble), p=p).astype(dtype)
+            np.testing.assert_allclose(native(x, y, p=p), expected, rtol=tolerance)
+    np.testing.assert_allclose(native(x[:1], y, p=p), fallback(x[:1], y, p=p), rtol=1e-5)
+    pairs, slow = kernel("pdist")
+    x = random.standard_normal((37, 5)).astype(dtype)
+    np.testing.assert_allclose(pairs(x, p=p), slow(x.astype(np.longdouble), p=p).astype(dtype), rtol=tolerance)
+    x = awkward(dtype)[: 33 * 2].reshape(-1, 2)
+    with np.errstate(all="ignore"):
+        for y in (x[::-1].copy(), x[:, ::-1].copy()):
+            np.testing.assert_allclose(native(x, y, p=p), fallback(x, y, p=p), rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
 def test_products_of_two_vectors_added_to_a_matrix(dtype, isa):
     """Rows that lie anywhere, vectors with gaps, and a place to go; a part of the matrix as a vector is left to NumPy."""
     native, fallback = kernel("addr")

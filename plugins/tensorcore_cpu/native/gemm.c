@@ -3,8 +3,8 @@
 
 #include "blas.h"
 #include "complex_numbers.h"
+#include "gemm_batch.h"
 #include "gemm_small.h"
-#include "gemm_vectors.h"
 #include "rows.h"
 
 DECLARE_LOOPS(gemm_vector_loops, gemm_vector_loops);
@@ -16,35 +16,15 @@ static PyObject *names[OPTIONS];
 
 /* Batches */
 
-typedef struct {
-    native_type type;
-    int ndim; /* of the batch */
-    npy_intp shape[NATIVE_DIMS], left[NATIVE_DIMS], right[NATIVE_DIMS]; /* and its steps in elements */
-    gemm_job job;
-    gemm_vector_loop vector; /* NULL where the job has more than one row, or a matrix that no such loop reads */
-    _Atomic bool failed;
-} batch;
-
 static void vector_body(void *context, npy_intp begin, npy_intp end) {
-    const batch *all = context;
+    const gemm_batch *all = context;
     all->vector(&all->job, begin, end);
 }
 
 static void batch_body(void *context, npy_intp begin, npy_intp end) {
-    batch *all = context;
-    const npy_intp size = TYPE_SIZE[all->type];
+    gemm_batch *all = context;
     for (npy_intp i = begin; i < end && !all->failed; i++) {
-        gemm_job job = all->job;
-        npy_intp rest = i, left = 0, right = 0;
-        for (int d = all->ndim - 1; d >= 0; d--) {
-            npy_intp at = rest % all->shape[d];
-            rest /= all->shape[d];
-            left += at * all->left[d];
-            right += at * all->right[d];
-        }
-        job.left = (const char *)job.left + left * size;
-        job.right = (const char *)job.right + right * size;
-        job.made = (char *)job.made + i * job.rows * job.columns * size;
+        const gemm_job job = gemm_job_of(all, i);
         if (all->vector)
             all->vector(&job, 0, job.columns);
         else if (!gemm_run(all->type, &job))
@@ -136,19 +116,6 @@ static void fold(operand *x) {
     x->ndim = 2;
 }
 
-/* One column as one row: the same sums. */
-static void turn_over(batch *all) {
-    const gemm_job job = all->job;
-    all->job = (gemm_job){.rows = 1, .inner = job.inner, .columns = job.rows, .left = job.right, .left_inner = job.right_inner,
-                          .right = job.left, .right_inner = job.left_inner, .right_column = job.left_row,
-                          .made = job.made, .made_row = job.rows};
-    for (int d = 0; d < all->ndim; d++) {
-        const npy_intp step = all->left[d];
-        all->left[d] = all->right[d];
-        all->right[d] = step;
-    }
-}
-
 static gemm_vector_loop vector_loop(native_type type, const gemm_job *job) {
     const gemm_vector_loops *loops = PICK(gemm_vector_loops);
     if (job->rows != 1 || job->before)
@@ -169,7 +136,7 @@ static PyObject *multiply(native_type type, bool pairs, operand *x, operand *y, 
         if (dims > 2)
             fold(x);
     }
-    batch all = {.type = type, .ndim = (x->ndim > y->ndim ? x->ndim : y->ndim) - 2};
+    gemm_batch all = {.type = type, .ndim = (x->ndim > y->ndim ? x->ndim : y->ndim) - 2};
     npy_intp count = 1;
     for (int d = 0; d < all.ndim; d++) {
         const int a = d - (all.ndim + 2 - x->ndim), b = d - (all.ndim + 2 - y->ndim);
@@ -192,15 +159,19 @@ static PyObject *multiply(native_type type, bool pairs, operand *x, operand *y, 
     const bool narrow = job->columns < 4 || (job->rows == 1 && job->right_inner != 1), integer = is_integer(type);
     const bool halves = type == TYPE_BF16;
     const npy_intp rows = job->rows, columns = job->columns;
+    const bool tall = count == 1 && gemm_is_tall(type, job);
     if (job->inner != y->shape[y->ndim - 2] || (halves && !gemm_takes_bf16(job)))
         return NULL;
-    if (integer && job->columns == 1 && !before)
-        turn_over(&all);
-    all.vector = pairs ? NULL : vector_loop(type, job);
+    const bool blas = !integer && !halves && gemm_real(type)->slower_than_blas && work > 1 << 15;
+    all.many = count > 1 && !blas ? gemm_pick_many(&all) : NULL;
+    const bool small = all.many || tall; /* whose loops are ours with any library */
+    if (integer && job->columns == 1 && !before && !all.many)
+        gemm_turn_over(&all);
+    all.vector = pairs || all.many ? NULL : vector_loop(type, job);
     if ((is_short(type) && !all.vector) ||
-        (!integer && !halves && ((gemm_real(type)->slower_than_blas && work > 1 << 15) || (narrow && work > 1 << 12))))
+        (!integer && !halves && !small && (blas || (narrow && work > 1 << 12))))
         return NULL;
-    if (!integer && !halves && !pairs && !native_blas_ready(work))
+    if (!integer && !halves && !pairs && !small && !native_blas_ready(work))
         return NULL;
     if (y->ndim > 2) {
         shape[ndim - 2] = rows;
@@ -222,7 +193,9 @@ static PyObject *multiply(native_type type, bool pairs, operand *x, operand *y, 
     if (count == 1 && all.vector) {
         native_parallel(job->columns, native_grain(VECTOR_WORK, job->inner), vector_body, &all);
     } else if (count == 1) {
-        all.failed = !gemm_run(type, job);
+        all.failed = !(tall ? gemm_run_tall(type, job) : gemm_run(type, job));
+    } else if (all.many) {
+        gemm_run_many(&all, count);
     } else {
         const npy_intp grain = work < GEMM_WORK ? GEMM_WORK / work : 1;
         native_parallel(count, work > 128 * GEMM_WORK && count < 2 * native_threads() ? count : grain, batch_body, &all);
@@ -318,6 +291,20 @@ static PyObject *linear(const native_kernel *kernel, PyObject *const *args, Py_s
     return multiply(type, false, &x, &weight, before, 0);
 }
 
+/* What is added to a batch of products, row by row or broadcast. NULL without an exception where the two do not go together. */
+static PyObject *batch_with(PyArrayObject *input, native_type type, operand *x, operand *y) {
+    if (type == TYPE_BF16 || is_short(type) || native_array_type((PyObject *)input) != type || PyArray_NDIM(input) > 3)
+        return NULL;
+    const npy_intp shape[] = {x->shape[0], x->shape[1], y->shape[2]};
+    for (int i = PyArray_NDIM(input), to = 2; i-- > 0; to--)
+        if (PyArray_DIM(input, i) != 1 && PyArray_DIM(input, i) != shape[to])
+            return NULL;
+    PyObject *made = multiply(type, false, x, y, NULL, 0);
+    if (made)
+        Py_SETREF(made, PyNumber_InPlaceAdd(made, (PyObject *)input));
+    return made;
+}
+
 static PyObject *addmm(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     PyObject *given[OPTIONS];
     native_type type;
@@ -331,9 +318,14 @@ static PyObject *addmm(const native_kernel *kernel, PyObject *const *args, Py_ss
         return NULL;
     }
     PyArrayObject *input = (PyArrayObject *)args[0];
-    if (!read_operand(args[1], type, false, &x) || !read_operand(args[2], type, false, &y) || x.ndim != 2 || y.ndim != 2 ||
-        alpha != 1 || (beta != 0 && beta != 1))
-        return gemm_small(type, args[1], args[2], beta != 0 ? input : NULL, alpha, beta);
+    const bool plain = alpha == 1 && (beta == 0 || beta == 1) && read_operand(args[1], type, false, &x) &&
+                       read_operand(args[2], type, false, &y) && x.ndim == y.ndim && x.ndim <= 3;
+    if (!plain || x.ndim == 3) {
+        PyObject *made = gemm_small(type, args[1], args[2], beta != 0 ? input : NULL, alpha, beta);
+        if (made || PyErr_Occurred() || !plain || x.shape[0] != y.shape[0])
+            return made;
+        return beta == 0 ? multiply(type, false, &x, &y, NULL, 0) : batch_with(input, type, &x, &y);
+    }
     if (beta == 0)
         return multiply(type, false, &x, &y, NULL, 0);
     if (native_array_type(args[0]) != type)

@@ -214,6 +214,8 @@ PyArrayObject *lapack_new_rows(const lapack_matrices *like, npy_intp rows, npy_i
 }
 
 char *lapack_at(const lapack_matrices *x, npy_intp i) {
+    if (x->batch == 1)
+        return x->data + i * x->steps[0];
     char *at = x->data;
     for (int k = x->batch - 1; k >= 0 && i; k--) {
         at += i % x->sizes[k] * x->steps[k];
@@ -299,7 +301,8 @@ PyObject *lapack_finish(lapack_job *job, npy_intp count, double work, PyArrayObj
     bool good = true;
     for (int i = 0; i < arrays; i++)
         good = good && made[i];
-    const bool alone = work >= WHOLE || (work * (double)count >= WORK && get_threads && get_threads() > 1);
+    const bool shares = !job->small && get_threads && get_threads() > 1;
+    const bool alone = work >= WHOLE || (work * (double)count >= WORK && shares);
     if (good && alone) {
         Py_BEGIN_ALLOW_THREADS
         run(job, 0, count);

@@ -2,6 +2,7 @@
 #ifndef TENSORCORE_NATIVE_LAPACK_H
 #define TENSORCORE_NATIVE_LAPACK_H
 
+#include "lapack_small.h"
 #include "native.h"
 
 typedef enum { LAPACK_F32, LAPACK_F64, LAPACK_C64, LAPACK_C128, LAPACK_KINDS, LAPACK_NONE = LAPACK_KINDS } lapack_kind;
@@ -45,6 +46,7 @@ struct lapack_job {
     char options[4];
     double number;
     lapack_routine routine;
+    const lapack_small_real *small; /* NULL where LAPACK's routine runs */
     lapack_room room;
     npy_intp scratch;
     bool failed;

@@ -151,19 +151,29 @@ static void determinant_one(const lapack_job *job, npy_intp i, char *scratch) {
     put(job, at(job->made, job, i, 1), real, imaginary);
 }
 
+enum { LENGTHS = 6 }; /* of single precision, whose product is a double's without loss */
+
 static void log_determinant_one(const lapack_job *job, npy_intp i, char *scratch) {
     const char *lu = lapack_at(&job->x, i), *swaps = lapack_at(&job->z, i);
-    double real = 1, imaginary = 0, sum = 0;
+    double real = 1, imaginary = 0, sum = 0, product = 1;
     for (npy_intp k = 0; k < job->rows; k++) {
         const char *x = lu + k * (job->x.row + job->x.column);
         double a = real_at(job, x), b = imaginary_at(job, x);
         const double length = lapack_complex(job->kind) ? hypot(a, b) : fabs(a), was = real;
-        const double by = (swapped_with(job, swaps, k) == k ? 1 : -1) / (length ? length : 1);
-        a = length == 0 ? 0 : isinf(length) && !lapack_complex(job->kind) ? copysign(1, a) * (by < 0 || signbit(by) ? -1 : 1) : a * by;
-        b *= by;
+        const double turn = swapped_with(job, swaps, k) == k ? 1 : -1;
+        if (lapack_complex(job->kind)) {
+            a = length == 0 ? 0 : a * (turn / length);
+            b = length == 0 ? 0 : b * (turn / length);
+        } else if (!isnan(a)) {
+            a = length == 0 ? 0 : copysign(turn, a * turn);
+        }
         real = lapack_complex(job->kind) ? was * a - imaginary * b : was * a;
         imaginary = was * b + imaginary * a;
-        sum += log(length);
+        product *= length;
+        if (job->kind & 1 || k % LENGTHS == LENGTHS - 1 || k == job->rows - 1) {
+            sum += log(product);
+            product = 1;
+        }
     }
     put(job, at(job->made, job, i, 1), real, imaginary);
     put_real(job, job->values + i * real_size(job), sum);

@@ -3,6 +3,13 @@
 
 #include <string.h>
 
+DECLARE_LOOPS(lapack_small_loops, lapack_small_loops);
+
+/* The loops for matrices so small that LAPACK's calls cost more than their work; else NULL. */
+static const lapack_small_real *small(const lapack_job *job, int rows) {
+    return rows <= LAPACK_SMALL && !lapack_complex(job->kind) ? &PICK(lapack_small_loops)->real[job->kind] : NULL;
+}
+
 /* Whether all of a kernel's arguments are there, with the arrays first and no option but known ones. */
 static bool given(PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames, int arrays, PyObject **options) {
     return nargs == arrays && lapack_options(args, nargs, kwnames, options);
@@ -25,14 +32,19 @@ static void clear(const lapack_job *job, char *made, bool upper) {
 
 static void lu_one(const lapack_job *job, npy_intp i, char *scratch) {
     char *made = at(job->made, job, i, (npy_intp)job->rows * job->columns);
+    int *pivots = job->pivots + i * job->least;
     lapack_copy(&job->x, i, job->size, made, job->rows);
-    LAPACK(GETRF, job->kind)(&job->rows, &job->columns, made, &job->rows, job->pivots + i * job->least, job->info + i);
+    if (job->small)
+        job->info[i] = job->small->lu(made, job->rows, pivots);
+    else
+        LAPACK(GETRF, job->kind)(&job->rows, &job->columns, made, &job->rows, pivots, job->info + i);
 }
 
 static PyObject *run_lu_factor(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     lapack_job job = {.one = lu_one};
     if (nargs != 1 || kwnames || !lapack_begin(&job, args[0]))
         return NULL;
+    job.small = job.rows == job.columns ? small(&job, job.rows) : NULL;
     PyArrayObject *made[] = {lapack_new_matrices(&job.x, job.rows, job.columns, job.kind),
                              lapack_new_vectors(&job.x, job.least, NPY_INT32), lapack_new_vectors(&job.x, -1, NPY_INT32)};
     if (made[0] && made[1] && made[2]) {
@@ -60,7 +72,10 @@ static void factors_one(const lapack_job *job, npy_intp i, char *scratch) {
     lapack_copy(&job->y, i, job->size, made, job->rows);
     int *pivots = pivots_at(&job->z, i, (int *)scratch);
     const char *factors = lapack_columns(&job->x, i, job->size, scratch + ((size_t)job->rows * 4 + 15) / 16 * 16, &line);
-    LAPACK(job->routine, job->kind)(job->options, &job->rows, &job->wide, factors, &line, pivots, made, &job->rows, &info);
+    if (job->small)
+        job->small->lu_solve(factors, line, job->rows, job->options[0] != 'N', pivots, made, job->wide);
+    else
+        LAPACK(job->routine, job->kind)(job->options, &job->rows, &job->wide, factors, &line, pivots, made, &job->rows, &info);
 }
 
 /* A job of factors, swaps and right sides, all of one batch. */
@@ -72,6 +87,7 @@ static PyObject *solve_by(lapack_job *job, PyObject *const *args) {
         !lapack_join(&job->x, &job->z, &count))
         return NULL;
     job->wide = (int)job->y.columns;
+    job->small = job->routine == GETRS ? small(job, job->rows) : NULL;
     job->scratch = job->rows * 4 + 16 + (npy_intp)job->rows * job->rows * job->size;
     PyArrayObject *made = lapack_new_matrices(&job->x, job->rows, job->wide, job->kind);
     job->made = made ? PyArray_BYTES(made) : NULL;
@@ -135,6 +151,12 @@ static void inverse_one(const lapack_job *job, npy_intp i, char *scratch) {
     const npy_intp n = job->rows, whole = n * n * job->size;
     int *pivots = (int *)scratch, failed;
     char *made = at(job->made, job, i, n * n), *rest = scratch + (n * 4 + 15) / 16 * 16;
+    if (job->small) {
+        lapack_copy(&job->x, i, job->size, rest, n);
+        job->info[i] = job->small->lu(rest, (int)n, pivots);
+        job->small->lu_inverse(rest, (int)n, pivots, made);
+        return;
+    }
     lapack_copy(&job->x, i, job->size, made, n);
     LAPACK(GETRF, job->kind)(&job->rows, &job->rows, made, &job->rows, pivots, job->info + i);
     if (!job->info[i]) {
@@ -155,6 +177,7 @@ static PyObject *run_inverse(const native_kernel *kernel, PyObject *const *args,
     lapack_job job = {.one = inverse_one, .routine = GETRI};
     if (nargs != 1 || kwnames || !lapack_begin(&job, args[0]) || job.rows != job.columns)
         return NULL;
+    job.small = small(&job, job.rows);
     if (!lapack_room_known(&job, job.rows, 0, 0, 0)) {
         npy_cdouble answer;
         int ask = -1, info, pivot;
@@ -182,8 +205,11 @@ static void triangular_one(const lapack_job *job, npy_intp i, char *scratch) {
     const int rows = (int)job->y.rows;
     lapack_copy(&job->y, i, job->size, made, rows);
     const char *factor = lapack_columns(&job->x, i, job->size, scratch, &line);
-    LAPACK(TRSM, job->kind)(job->options, job->options + 1, "N", job->options + 2, &rows, &job->wide,
-                            job->kind & 1 ? (const void *)ONE : (const void *)ONE_F32, factor, &line, made, &rows);
+    if (job->small)
+        job->small->triangular(factor, line, rows, job->options[1] == 'U', false, job->options[2] == 'U', made, job->wide);
+    else
+        LAPACK(TRSM, job->kind)(job->options, job->options + 1, "N", job->options + 2, &rows, &job->wide,
+                                job->kind & 1 ? (const void *)ONE : (const void *)ONE_F32, factor, &line, made, &rows);
 }
 
 static PyObject *run_solve_triangular(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
@@ -201,6 +227,7 @@ static PyObject *run_solve_triangular(const native_kernel *kernel, PyObject *con
     job.options[1] = upper ? 'U' : 'L';
     job.options[2] = unit ? 'U' : 'N';
     job.wide = (int)job.y.columns;
+    job.small = left ? small(&job, job.rows) : NULL;
     job.scratch = (npy_intp)job.rows * job.rows * job.size;
     PyArrayObject *made = lapack_new_matrices(&job.x, job.y.rows, job.wide, job.kind);
     job.made = made ? PyArray_BYTES(made) : NULL;
@@ -222,7 +249,10 @@ static bool is_nan(const lapack_job *job, const char *element) {
 static void cholesky_one(const lapack_job *job, npy_intp i, char *scratch) {
     char *made = at(job->made, job, i, (npy_intp)job->rows * job->rows);
     lapack_copy(&job->x, i, job->size, made, job->rows);
-    LAPACK(POTRF, job->kind)(job->options, &job->rows, made, &job->rows, job->info + i);
+    if (job->small)
+        job->info[i] = job->small->cholesky(made, job->rows, job->options[0] == 'U');
+    else
+        LAPACK(POTRF, job->kind)(job->options, &job->rows, made, &job->rows, job->info + i);
     clear(job, made, job->options[0] == 'L');
     for (npy_intp k = 0; k < job->rows && !job->info[i]; k++) /* OpenBLAS goes on at NaN, which is not positive either */
         if (is_nan(job, made + k * (job->rows + 1) * job->size))
@@ -237,6 +267,7 @@ static PyObject *run_cholesky(const native_kernel *kernel, PyObject *const *args
         job.rows != job.columns)
         return NULL;
     job.options[0] = upper ? 'U' : 'L';
+    job.small = small(&job, job.rows);
     PyArrayObject *made[] = {lapack_new_matrices(&job.x, job.rows, job.rows, job.kind),
                              lapack_new_vectors(&job.x, -1, NPY_INT32)};
     if (made[0] && made[1]) {

@@ -4,6 +4,7 @@
 
 #include "rows.h"
 
+#include <math.h>
 #include <string.h>
 
 DECLARE_LOOPS(line_loops, line_loops);
@@ -27,6 +28,9 @@ typedef struct {
 typedef struct {
     void (*pairs)(const pairs_run *run, ptrdiff_t first);
     pairs_run run;
+    native_type type;
+    const char *others;  /* the rows that those of a batch meet, which are packed matrix by matrix */
+    _Atomic bool failed; /* there was no memory for that */
 } distances;
 
 /* The array and the dim of a call, and the run over it: the type, TYPE_NONE where it is not for these. */
@@ -235,22 +239,24 @@ static PyObject *run_equal(const native_kernel *kernel, PyObject *const *args, P
     return PyBool_FromLong(same);
 }
 
-/* Panels of columns of the rows, as pairs_run says; NULL with an error set where there is no memory. */
-static char *packed_rows(PyArrayObject *x, native_type type) {
-    const npy_intp rows = PyArray_DIM(x, 0), width = PyArray_DIM(x, 1), panel = loops->panel[type], size = TYPE_SIZE[type];
-    char *packed = PyMem_RawCalloc((size_t)((rows + panel - 1) / panel * panel * width + 1), (size_t)size);
-    if (!packed)
-        PyErr_NoMemory();
-    for (npy_intp j = 0; packed && j < rows; j++) {
+/* Room for panels of columns of so many rows, as pairs_run says, all zeros; NULL where there is no memory. */
+static char *room_for(npy_intp rows, npy_intp width, native_type type) {
+    const npy_intp panel = loops->panel[type];
+    return PyMem_RawCalloc((size_t)((rows + panel - 1) / panel * panel * width + 1), (size_t)TYPE_SIZE[type]);
+}
+
+static void pack_rows(const char *x, npy_intp rows, npy_intp width, native_type type, char *packed) {
+    const npy_intp panel = loops->panel[type], size = TYPE_SIZE[type];
+    for (npy_intp j = 0; j < rows; j++) {
         const npy_intp start = j / panel * panel * width + j % panel;
-        const void *row = PyArray_BYTES(x) + j * width * size;
-        for (npy_intp k = 0; k < width; k++)
-            if (type == TYPE_F32)
+        const void *row = x + j * width * size;
+        if (type == TYPE_F32)
+            for (npy_intp k = 0; k < width; k++)
                 ((float *)packed)[start + k * panel] = ((const float *)row)[k];
-            else
+        else
+            for (npy_intp k = 0; k < width; k++)
                 ((double *)packed)[start + k * panel] = ((const double *)row)[k];
     }
-    return packed;
 }
 
 static void run_pairs(void *context, npy_intp begin, npy_intp end) {
@@ -258,37 +264,82 @@ static void run_pairs(void *context, npy_intp begin, npy_intp end) {
         ((distances *)context)->pairs(&((distances *)context)->run, i * PAIR_ROWS);
 }
 
-/* Euclid's distances of all rows of `x` to all of `y`, or where that is NULL to those behind each; NULL without an exception for others. */
-static PyObject *distances_of(PyArrayObject *x, PyArrayObject *y, native_type type) {
-    const npy_intp rows = PyArray_DIM(x, 0), width = PyArray_DIM(x, 1);
-    const npy_intp shape[2] = {y ? rows : rows * (rows - 1) / 2, y ? PyArray_DIM(y, 0) : 1};
-    char *packed = packed_rows(y ? y : x, type);
-    PyArrayObject *made = packed ? native_empty(y ? 2 : 1, shape, type) : NULL;
-    if (made) {
-        distances all = {loops->pairs[type], {PyArray_BYTES(x), packed, PyArray_BYTES(made), rows, width, y ? shape[1] : 0}};
-        const npy_intp work = PAIR_ROWS * (y ? shape[1] : rows) * width;
-        native_parallel((rows + PAIR_ROWS - 1) / PAIR_ROWS, native_grain(8 * GRAIN, work), run_pairs, &all);
+/* Matrices of a batch, each a thread's own. */
+static void run_batch(void *context, npy_intp begin, npy_intp end) {
+    distances *all = context;
+    const npy_intp size = TYPE_SIZE[all->type], rows = all->run.rows, width = all->run.width, others = all->run.others;
+    char *packed = room_for(others, width, all->type);
+    if (!packed)
+        all->failed = true;
+    for (npy_intp i = begin; packed && i < end; i++) {
+        pairs_run run = all->run;
+        run.x += i * rows * width * size;
+        run.made += i * rows * others * size;
+        run.packed = packed;
+        pack_rows(all->others + i * others * width * size, others, width, all->type, packed);
+        for (npy_intp first = 0; first < rows; first += PAIR_ROWS)
+            all->pairs(&run, first);
     }
     PyMem_RawFree(packed);
+}
+
+/* Distances of all rows of the matrices x to all of y, or where that is NULL of the rows of one to those behind each. */
+static PyObject *distances_of(PyArrayObject *x, PyArrayObject *y, native_type type, pair_norm norm) {
+    const int ndim = PyArray_NDIM(x);
+    const npy_intp rows = PyArray_DIM(x, ndim - 2), width = PyArray_DIM(x, ndim - 1), others = y ? PyArray_DIM(y, ndim - 2) : 0;
+    npy_intp shape[NATIVE_DIMS] = {rows * (rows - 1) / 2}, count = 1;
+    for (int i = 0; i < ndim - 2; i++)
+        count *= shape[i] = PyArray_DIM(x, i);
+    if (y) {
+        shape[ndim - 2] = rows;
+        shape[ndim - 1] = others;
+    }
+    PyArrayObject *made = native_empty(y ? ndim : 1, shape, type);
+    if (!made)
+        return NULL;
+    distances all = {loops->pairs[type][norm], {PyArray_BYTES(x), NULL, PyArray_BYTES(made), rows, width, others}, type,
+                     y ? PyArray_BYTES(y) : NULL};
+    const npy_intp work = PAIR_ROWS * (y ? others : rows) * width, blocks = (rows + PAIR_ROWS - 1) / PAIR_ROWS;
+    if (count > 1) {
+        native_parallel(count, native_grain(8 * GRAIN, work * blocks), run_batch, &all);
+    } else {
+        char *packed = room_for(y ? others : rows, width, type);
+        all.failed = !packed;
+        if (packed) {
+            pack_rows(y ? all.others : all.run.x, y ? others : rows, width, type, packed);
+            all.run.packed = packed;
+            native_parallel(blocks, native_grain(8 * GRAIN, work), run_pairs, &all);
+        }
+        PyMem_RawFree(packed);
+    }
+    if (all.failed) {
+        Py_DECREF(made);
+        return PyErr_NoMemory();
+    }
     return (PyObject *)made;
 }
 
-/* pdist and cdist: of pairs of rows of one matrix, and of the rows of two. */
+/* pdist and cdist: of pairs of rows of one matrix, and of the rows of two, or of the matrices of two batches. */
 static PyObject *run_distances(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     PyObject *power = NULL;
     double p = 0;
     const Py_ssize_t matrices = kernel->data ? 2 : 1;
     const native_type type = nargs == matrices && kwnames ? native_real_type(args[0]) : TYPE_NONE;
-    if (type == TYPE_NONE || !native_options(args, nargs, kwnames, &names[POWER], 1, &power) || !native_double(power, &p) || p != 2)
+    if (type == TYPE_NONE || !native_options(args, nargs, kwnames, &names[POWER], 1, &power) || !native_double(power, &p) ||
+        (p != 2 && p != 1 && p != INFINITY))
         return NULL;
     PyArrayObject *x = (PyArrayObject *)args[0], *y = matrices > 1 ? (PyArrayObject *)args[1] : NULL;
+    const int ndim = PyArray_NDIM(x);
     for (Py_ssize_t i = 0; i < matrices; i++) {
         PyArrayObject *one = (PyArrayObject *)args[i];
-        if (native_real_type(args[i]) != type || PyArray_NDIM(one) != 2 || !PyArray_IS_C_CONTIGUOUS(one) ||
-            PyArray_DIM(one, 1) != PyArray_DIM(x, 1) || (y && !PyArray_SIZE(one)))
+        if (native_real_type(args[i]) != type || PyArray_NDIM(one) != ndim || ndim < 2 || (!y && ndim > 2) || ndim > NATIVE_DIMS ||
+            !PyArray_IS_C_CONTIGUOUS(one) || PyArray_DIM(one, ndim - 1) != PyArray_DIM(x, ndim - 1) || (y && !PyArray_SIZE(one)))
             return NULL;
+        for (int d = 0; d < ndim - 2; d++)
+            if (PyArray_DIM(one, d) != PyArray_DIM(x, d))
+                return NULL;
     }
-    return distances_of(x, y, type);
+    return distances_of(x, y, type, p == 2 ? PAIR_EUCLID : p == 1 ? PAIR_SIZES : PAIR_LARGEST);
 }
 
 typedef struct {

@@ -7,6 +7,8 @@
 enum { SUM_COLUMNS = 64 }; /* columns that go through a loop at most */
 enum { PAIR_ROWS = 4 }; /* rows whose distances are made side by side */
 
+typedef enum { PAIR_EUCLID, PAIR_SIZES, PAIR_LARGEST, PAIR_NORMS } pair_norm; /* p of 2, 1 and infinity */
+
 typedef struct {
     const char *x, *packed; /* the rows, and panels of `panel` columns of others, turned over, the last filled up with zeros */
     char *made;
@@ -16,7 +18,7 @@ typedef struct {
 
 typedef struct {
     ptrdiff_t panel[2]; /* TYPE_F32, TYPE_F64 */
-    void (*pairs[2])(const pairs_run *run, ptrdiff_t first); /* of PAIR_ROWS rows from `first` on with all others */
+    void (*pairs[2][PAIR_NORMS])(const pairs_run *run, ptrdiff_t first); /* of PAIR_ROWS rows from `first` on with all others */
     /* log(e^x[0] + ... + e^x[i]) for each i: of one row, and of columns side by side, whose rows are `inner` elements apart. */
     void (*row_sums[2])(const void *x, void *made, ptrdiff_t n);
     void (*column_sums[2])(const void *x, void *made, ptrdiff_t n, ptrdiff_t inner, ptrdiff_t width);

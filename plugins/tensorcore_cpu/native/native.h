@@ -299,6 +299,9 @@ int segments_init(void);
 extern const native_spec ctc_kernels[];
 int ctc_init(void);
 
+extern const native_spec row_pairs_kernels[];
+int row_pairs_init(void);
+
 extern const native_spec margins_kernels[];
 int margins_init(void);
 extern const native_spec lapack_solve_kernels[], lapack_values_kernels[], lapack_factors_kernels[];

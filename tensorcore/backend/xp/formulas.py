@@ -152,8 +152,21 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         return backend.kernels["norm"](x[first] - x[second], p=p, dim=(1,))
 
     def cdist(x: Native, y: Native, *, p: float) -> Native:
-        """The p-norm distances of all rows of one matrix to all of another."""
-        return backend.kernels["norm"](x[:, None] - y[None], p=p, dim=(2,))
+        """The p-norm distances of all rows of one matrix, or of each of a batch, to all of another."""
+        return backend.kernels["norm"](x[..., :, None, :] - y[..., None, :, :], p=p, dim=(x.ndim,))
+
+    def cosine_similarity(x: Native, y: Native, *, eps: float) -> Native:
+        """The cosines of the angles between the rows of two arrays of one shape; each length is at least ``eps``."""
+        axis = x.ndim - 1
+        one, other = [
+            each / xp.maximum(backend.kernels["norm"](each, p=2.0, dim=(axis,), keepdim=True), each.dtype.type(eps))
+            for each in (x, y)
+        ]
+        return xp.asarray((one * other).sum(axis))
+
+    def pairwise_distance(x: Native, y: Native, *, p: float, eps: float) -> Native:
+        """The p-norms of the rows of ``x - y + eps``."""
+        return backend.kernels["norm"](x - y + x.dtype.type(eps), p=p, dim=(x.ndim - 1,))
 
     def block_diag(xs: list[Native], *, shape: tuple[int, int]) -> Native:
         """Matrices along the diagonal of zeros."""
@@ -204,6 +217,7 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
     made: dict[str, Any] = {function.__name__: function for function in (
         hardsigmoid, hardswish, hardshrink, softshrink, threshold, nan_to_num, logit, heaviside, add_scaled, addcdiv, addcmul, addr,
         polar, frac, lerp, sinc, spherical_bessel_j0, frexp, equal, histc, histogram, isin, pdist, cdist, renorm, block_diag,
+        cosine_similarity, pairwise_distance,
     )}  # fmt: skip
     if hasattr(xp.bitwise_xor, "reduce"):
         made["xor_bits"] = xor_bits

@@ -10,7 +10,7 @@ from tensorcore import dtypes
 from tensorcore.dtypes import promote_types
 from tensorcore.errors import ArgumentError, ArgumentTypeError, DtypeError, ShapeError, UsageError
 from tensorcore.ops import rules
-from tensorcore.ops.calls import apply
+from tensorcore.ops.calls import PLAIN_FLOATS, apply
 from tensorcore.ops.define import Op
 from tensorcore.ops.fused import Fused
 from tensorcore.ops.kinds import operation
@@ -20,7 +20,8 @@ from tensorcore.ops.reductions.reduce import check_floating, mean
 from tensorcore.ops.reductions.reduce import sum as total
 from tensorcore.ops.reductions.statistics import vector_norm
 from tensorcore.ops.samples import loss as samples
-from tensorcore.tensor import Tensor
+from tensorcore.ops.shortage import again
+from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = [
     "cosine_embedding_loss", "cosine_similarity", "gaussian_nll_loss", "hinge_embedding_loss", "huber_loss",
@@ -187,10 +188,39 @@ def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: fl
 
 # Distances and margins
 
+_LONG = 256  # elements of a row from which on one op after the other is as fast
+
+
+def _of_rows(name: str, x1: Any, x2: Any, dim: Any, **options: Any) -> Tensor | None:
+    """What one kernel makes of the rows of two tensors, where there is one and nothing is recorded; None for other calls."""
+    if not (
+        type(x1) is type(x2) is Tensor
+        and x1.node is x2.node is None
+        and x1.dtype is x2.dtype
+        and x1.dtype in PLAIN_FLOATS
+        and x1.device is x2.device
+        and type(dim) is int
+    ):
+        return None
+    shape = x1.native.shape
+    ndim = len(shape)
+    if not ndim or dim not in (-1, ndim - 1) or shape != x2.native.shape or shape[-1] >= _LONG or 0 in shape:
+        return None
+    kernel = x1.device.kernels[name]
+    if not kernel:
+        return None
+    try:
+        native = kernel(x1.native, x2.native, **options)
+    except MemoryError as error:
+        native = again(x1.device, name, (x1.native, x2.native), options, error)
+    return new_tensor(native, x1.dtype, x1.device)  # type: ignore[no-any-return]
+
 
 @operation(samples=samples.two_vectors, method=False)
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """The cosine of the angle between ``x1`` and ``x2`` along ``dim``; each length is at least ``eps``."""
+    if type(eps) is float and eps >= 0 and (made := _of_rows("cosine_similarity", x1, x2, dim, eps=eps)) is not None:
+        return made
     if type(x1) is not Tensor or type(x2) is not Tensor:
         check_tensors("cosine_similarity", x1=x1, x2=x2)
     dim = rules.whole("cosine_similarity", "dim", dim)
@@ -216,6 +246,10 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
 @operation(samples=samples.two_vectors, method=False)
 def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
     """The p-norm along the last dim of ``x1 - x2 + eps``."""
+    if type(p) in (int, float) and p in (1, 2) and type(eps) is float:
+        made = _of_rows("pairwise_distance", x1, x2, -1, p=float(p), eps=eps)
+        if made is not None:
+            return made.unsqueeze(-1) if keepdim else made  # type: ignore[attr-defined, no-any-return]
     if type(x1) is not Tensor or type(x2) is not Tensor:
         check_tensors("pairwise_distance", x1=x1, x2=x2)
     return vector_norm(x1 - x2 + eps, p, -1, keepdim)

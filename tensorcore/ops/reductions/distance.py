@@ -35,26 +35,34 @@ def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
 _MODES = {
     None: None, "use_mm_for_euclid_dist_if_necessary": None, "use_mm_for_euclid_dist": True, "donot_use_mm_for_euclid_dist": False,
 }  # fmt: skip
-# PyTorch multiplies matrices from here on; with differences that is as fast up to so many of them, and has more digits.
-_MANY, _DIFFERENCES = 25, 1 << 18
+# PyTorch multiplies matrices from here on; with differences that is as fast up to so many of them, and for short rows always, and has
+# more digits.
+_MANY, _DIFFERENCES, _SHORT = 25, 1 << 18, 32
 
 
-def _measured(x1: Any, x2: Any) -> Tensor | None:
-    """Euclidean distances of the rows of two matrices by one kernel, where there is one and nothing is recorded; None for other calls."""
+# The norms that such a kernel knows well.
+_POWERS = frozenset([1, 2, math.inf])
+
+
+def _measured(x1: Any, x2: Any, p: float = 2.0) -> Tensor | None:
+    """Distances of the rows of two matrices, or of those of two batches, by one kernel, where there is one and nothing is recorded;
+    None for other calls."""
     if not (
         type(x1) is type(x2) is Tensor and x1.dtype is x2.dtype and x1.dtype in PLAIN_FLOATS and x1.device is x2.device
     ):
         return None
     a, b = x1.native.shape, x2.native.shape
-    if len(a) != 2 or len(b) != 2 or a[1] != b[1] or not 0 < a[0] * b[0] * a[1] <= _DIFFERENCES:
+    if not 1 < len(a) == len(b) or a[-1] != b[-1] or a[:-2] != b[:-2] or 0 in a or 0 in b:
+        return None
+    if p == 2 and a[-1] > _SHORT and a[-2] * b[-2] * a[-1] > _DIFFERENCES:
         return None
     kernel = x1.device.kernels["cdist"]
     if x1.node is not None or x2.node is not None or not kernel:
         return None
     try:
-        native = kernel(x1.native, x2.native, p=2.0)
+        native = kernel(x1.native, x2.native, p=float(p))
     except MemoryError as error:
-        native = again(x1.device, "cdist", (x1.native, x2.native), {"p": 2.0}, error)
+        native = again(x1.device, "cdist", (x1.native, x2.native), {"p": float(p)}, error)
     return new_tensor(native, x1.dtype, x1.device)  # type: ignore[no-any-return]
 
 
@@ -69,7 +77,7 @@ def cdist(
             (``use_mm_for_euclid_dist``), from the differences (``donot_use_mm_for_euclid_dist``), or from a product
             where one side has more than 25 rows.
     """
-    if p == 2 and (made := _measured(x1, x2)) is not None and compute_mode in _MODES:
+    if p in _POWERS and (made := _measured(x1, x2, p)) is not None and compute_mode in _MODES:
         return made
     if type(x1) is not Tensor or type(x2) is not Tensor:
         check_tensors("cdist", x1=x1, x2=x2)

@@ -8,8 +8,22 @@
 
 enum { TERMS = 16 }; /* squares that are added up before their sum is added to the others */
 
-#define PAIRS(suffix, type, V, V_U, LANES, root)                                                              \
-    static void pairs_##suffix(const pairs_run *run, ptrdiff_t first) {                                       \
+/* What a difference of two elements is in a sum of squares, in one of sizes, and to the largest of them, which NaN is; and what such sums
+   are to one another. */
+#define SQUARE(V, VI, most, sum, x) sum += (x) * (x)
+#define SIZE_OF(V, VI, most, x) ((V)((VI)(x) & ((VI){0} + most)))
+#define SIZE(V, VI, most, sum, x) sum += SIZE_OF(V, VI, most, x)
+#define SUM(V, VI, most, sum, x) sum += (x)
+#define LARGEST(V, VI, most, sum, x)                                                                          \
+    do {                                                                                                      \
+        const V size = SIZE_OF(V, VI, most, x);                                                               \
+        const VI more = (VI)((size > sum) | (size != size));                                                  \
+        sum = (V)(((VI)size & more) | ((VI)sum & ~more));                                                     \
+    } while (0)
+#define AS_IT_IS(x) (x)
+
+#define PAIRS(name, suffix, type, V, V_U, VI, most, LANES, add, join, root)                                   \
+    static void name##_##suffix(const pairs_run *run, ptrdiff_t first) {                                       \
         enum { PANEL = 2 * LANES };                                                                           \
         const ptrdiff_t rows = run->rows, width = run->width, columns = run->others ? run->others : rows;     \
         const type *x[PAIR_ROWS];                                                                             \
@@ -25,13 +39,13 @@ enum { TERMS = 16 }; /* squares that are added up before their sum is added to t
                     const V low = *(const V_U *)(packed + k * PANEL), high = *(const V_U *)(packed + k * PANEL + LANES); \
                     for (int r = 0; r < PAIR_ROWS; r++) {                                                     \
                         const V near = low - x[r][k], far = high - x[r][k];                                   \
-                        sums[r][0] += near * near;                                                            \
-                        sums[r][1] += far * far;                                                              \
+                        add(V, VI, most, sums[r][0], near);                                                   \
+                        add(V, VI, most, sums[r][1], far);                                                    \
                     }                                                                                         \
                 }                                                                                             \
                 for (int r = 0; r < PAIR_ROWS; r++) {                                                         \
-                    all[r][0] += sums[r][0];                                                                  \
-                    all[r][1] += sums[r][1];                                                                  \
+                    join(V, VI, most, all[r][0], sums[r][0]);                                                 \
+                    join(V, VI, most, all[r][1], sums[r][1]);                                                 \
                 }                                                                                             \
             }                                                                                                 \
             const ptrdiff_t stop = columns - start < PANEL ? columns - start : PANEL;                         \
@@ -44,8 +58,12 @@ enum { TERMS = 16 }; /* squares that are added up before their sum is added to t
             }                                                                                                 \
         }                                                                                                     \
     }
-PAIRS(f32, float, vf, vf_u, LANES_F32, sqrtf)
-PAIRS(f64, double, vd, vd_u, LANES_F64, sqrt)
+PAIRS(euclid, f32, float, vf, vf_u, vi, INT32_MAX, LANES_F32, SQUARE, SUM, sqrtf)
+PAIRS(euclid, f64, double, vd, vd_u, vl, INT64_MAX, LANES_F64, SQUARE, SUM, sqrt)
+PAIRS(sizes, f32, float, vf, vf_u, vi, INT32_MAX, LANES_F32, SIZE, SUM, AS_IT_IS)
+PAIRS(sizes, f64, double, vd, vd_u, vl, INT64_MAX, LANES_F64, SIZE, SUM, AS_IT_IS)
+PAIRS(largest, f32, float, vf, vf_u, vi, INT32_MAX, LANES_F32, LARGEST, LARGEST, AS_IT_IS)
+PAIRS(largest, f64, double, vd, vd_u, vl, INT64_MAX, LANES_F64, LARGEST, LARGEST, AS_IT_IS)
 
 /* A running sum is `sum` times e^top, with the largest element so far as `top`: one power an element, in double. Two equal infinities
    are no distance apart. */
@@ -122,7 +140,7 @@ ADDED(f32, float)
 ADDED(f64, double)
 
 const line_loops ISA(line_loops) = {{2 * LANES_F32, 2 * LANES_F64},
-                                        {pairs_f32, pairs_f64},
+                                        {{euclid_f32, sizes_f32, largest_f32}, {euclid_f64, sizes_f64, largest_f64}},
                                         {row_sums_f32, row_sums_f64},
                                         {column_sums_f32, column_sums_f64},
                                         {added_f32, added_f64}};

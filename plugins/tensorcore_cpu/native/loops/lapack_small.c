@@ -1,0 +1,30 @@
+/* The loops of small factorisations. */
+#include "../lapack_small.h"
+#include "loop.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { MOST_WIDE = LAPACK_SMALL };
+/* A body for each of the sizes that are met most, which it knows then, and one for columns of 8 or 16. */
+#define EACH_SIZE(n, body, wide_body)     \
+    switch (n) {                          \
+    case 1: body(1); break;               \
+    case 2: body(2); break;               \
+    case 3: body(3); break;               \
+    case 4: body(4); break;               \
+    default:                              \
+        if (n <= 8)                       \
+            wide_body(8);                 \
+        else                              \
+            wide_body(MOST_WIDE);         \
+    }
+
+#include "as_f32.h"
+#include "lapack_small_of_real.h"
+#include "as_f64.h"
+#include "lapack_small_of_real.h"
+
+#define LOOPS(suffix) {lu_##suffix, lu_solve_##suffix, lu_inverse_##suffix, triangular_##suffix, cholesky_##suffix}
+
+const lapack_small_loops ISA(lapack_small_loops) = {.real = {LOOPS(f32), LOOPS(f64)}};

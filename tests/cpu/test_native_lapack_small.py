@@ -1,0 +1,119 @@
+"""Factors of small matrices in C, and what is solved with them, beside LAPACK's by way of the NumPy twins."""
+
+import numpy as np
+import pytest
+
+from .native import kernel, needs_native
+
+pytestmark = [needs_native, pytest.mark.usefixtures("isa")]
+
+SIZES = [*range(1, 10), 13, 15, 16, 17]  # the last one is LAPACK's own
+TOLERANCES = {np.float32: 3e-5, np.float64: 1e-13}
+
+
+def drawn(dtype, *shape):
+    """Matrices whose largest element of a column is anywhere, so that rows are swapped; none of them near a singular one."""
+    random = np.random.default_rng(8)
+    turned = np.linalg.qr(random.standard_normal(shape))[0] if shape[-1] == shape[-2] else random.standard_normal(shape)
+    return (turned * random.uniform(0.5, 2, shape[:-1])[..., None]).astype(dtype)
+
+
+def agree(name, *args, exact=(), **options):
+    """The kernel's answers are its twin's, those numbered in ``exact`` to the bit."""
+    got, expected = (run(*args, **options) for run in kernel(name))
+    for i, (one, other) in enumerate(zip(*[x if type(x) is tuple else (x,) for x in (got, expected)], strict=True)):
+        assert (one.dtype, one.shape) == (other.dtype, other.shape)
+        tolerance = 0 if i in exact else TOLERANCES[args[0].dtype.type]
+        np.testing.assert_allclose(one, other, tolerance, tolerance)
+    return got
+
+
+@pytest.mark.parametrize("dtype", TOLERANCES)
+@pytest.mark.parametrize("n", SIZES)
+def test_each_size(dtype, n):
+    """Triangular factors, row swaps, inverses, determinants and solutions of batches are LAPACK's, for few right sides and many."""
+    x = drawn(dtype, 25, n, n)
+    lu, pivots, info = agree("lu_factor", x, exact=(1, 2))
+    assert not info.any()
+    p, lower, upper = kernel("unpack_lu")[0](lu, pivots)
+    tolerance = TOLERANCES[dtype]
+    np.testing.assert_allclose(p @ lower @ upper, x, tolerance, tolerance)
+    agree("inverse", x, exact=(1,))
+    agree("determinant", lu, pivots)
+    agree("log_determinant", lu, pivots)
+    for count in (1, 3, 16, 35):
+        right = drawn(dtype, 25, n, count)
+        for way, factors in (("N", lu), ("T", lu), ("C", np.ascontiguousarray(lu))):
+            agree("lu_solve", factors, pivots, right, way=way)
+        for upper_one in (False, True):
+            for unit in (False, True):
+                factor = x + 4 * np.eye(n, dtype=dtype)
+                agree("solve_triangular", factor / 4, right, upper=upper_one, left=True, unitriangular=unit)
+
+
+@pytest.mark.parametrize("dtype", TOLERANCES)
+@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("upper", [False, True])
+def test_definite_matrices(dtype, n, upper):
+    """The factor of a definite matrix is LAPACK's and reads one triangle; where there is none, the row is named at which it ends."""
+    x = drawn(dtype, 25, n, n)
+    x = x @ x.swapaxes(1, 2) + np.eye(n, dtype=dtype)
+    rows, columns = np.tril_indices(n, -1) if upper else np.triu_indices(n, 1)
+    x[:, rows, columns] = np.nan
+    factor, info = agree("cholesky", x, upper=upper, exact=(1,))
+    assert not info.any()
+    whole = np.swapaxes(factor, 1, 2) @ factor if upper else factor @ np.swapaxes(factor, 1, 2)
+    kept = ~np.isnan(x)
+    np.testing.assert_allclose(whole[kept], x[kept], TOLERANCES[dtype] * 10, TOLERANCES[dtype] * 10)
+    for row in range(n):
+        for bad in (-1, 0, np.nan):
+            less = x[:2].copy()
+            less[1, row, row] = bad
+            for run in kernel("cholesky"):
+                assert run(less, upper=upper)[1].tolist() == [0, row + 1]
+
+
+@pytest.mark.parametrize("dtype", TOLERANCES)
+@pytest.mark.parametrize("n", SIZES)
+def test_singular_matrices(dtype, n):
+    """The first zero on the diagonal of a singular matrix is named as LAPACK names it, and the neighbours' answers are theirs."""
+    x = drawn(dtype, 5, n, n)
+    expected = kernel("inverse")[0](x)[0]
+    for column in range(n):
+        x = drawn(dtype, 5, n, n)
+        x[2, :, column] = 0
+        for name in ("lu_factor", "inverse"):
+            assert kernel(name)[0](x)[-1].tolist() == kernel(name)[1](x)[-1].tolist() == [0, 0, column + 1, 0, 0]
+        made = kernel("inverse")[0](x)[0]
+        assert not np.isfinite(made[2]).all()
+        np.testing.assert_array_equal(made[[0, 1, 3, 4]], expected[[0, 1, 3, 4]])
+
+
+@pytest.mark.parametrize("dtype", TOLERANCES)
+@pytest.mark.parametrize("n", SIZES)
+def test_values_out_of_the_ordinary(dtype, n):
+    """A NaN or an infinity in a right side stays in its column, and a triangle's infinity reaches no row that is done before."""
+    factor = np.tril(drawn(dtype, 2, n, n)) + 2 * np.eye(n, dtype=dtype)
+    right = drawn(dtype, 2, n, 4)
+    right[0, 0, 1], right[1, n - 1, 2] = np.nan, np.inf
+    factor[1, n - 1, 0] = np.inf
+    for turned in (False, True):
+        x = np.ascontiguousarray(factor.swapaxes(1, 2)) if turned else factor
+        got, expected = (
+            run(x, right, upper=turned, left=True, unitriangular=False) for run in kernel("solve_triangular")
+        )
+        assert np.isfinite(got[0][:, [0, 2, 3]]).all()
+        np.testing.assert_allclose(got[0], expected[0], TOLERANCES[dtype], TOLERANCES[dtype])
+        if not turned and n > 1:
+            np.testing.assert_allclose(got[1, : n - 1], expected[1, : n - 1], TOLERANCES[dtype], TOLERANCES[dtype])
+
+
+@pytest.mark.parametrize("dtype", TOLERANCES)
+def test_logarithms_of_the_largest_and_smallest(dtype):
+    """A determinant that is too large or too small for its dtype has a logarithm, however many rows are multiplied."""
+    limits = np.finfo(dtype)
+    for size in (limits.max, limits.tiny, limits.smallest_subnormal):
+        x = size * np.eye(13, dtype=dtype)[None]
+        sign, logarithm = agree("log_determinant", *kernel("lu_factor")[0](x)[:2])
+        np.testing.assert_allclose(logarithm, 13 * np.log(np.float64(size)), 1e-6)
+        assert sign.tolist() == [1]

@@ -17,7 +17,10 @@ static const reduce_loops *loops;
 enum { DIM, KEEPDIM, DTYPE, CORRECTION, ROOT, OPTIONS };
 static PyObject *names[OPTIONS];
 
-enum { GRAIN = 1 << 15 }; /* elements that are worth a second thread */
+enum {
+    GRAIN = 1 << 15, /* elements that are worth a second thread */
+    SHORT_LINE = 64, /* elements of lines that cumsum leaves to scans.c */
+};
 
 typedef enum { SUM, MEAN, APART, VAR, LARGEST, SMALLEST } what;
 
@@ -390,6 +393,8 @@ static PyObject *run_cumsum(const native_kernel *kernel, PyObject *const *args, 
     if (!options(args, nargs, kwnames, DTYPE + 1, given) || (given[DTYPE] && given[DTYPE] != Py_None) || !given[DIM] ||
         !PyLong_CheckExact(given[DIM]) || !native_folded(&of, args[0], native_real_type(args[0]), given[DIM], NULL))
         return NULL;
+    if (of.inner <= 4 ? of.inner > 1 || of.count <= SHORT_LINE : of.inner * of.count <= SHORT_LINE * SHORT_LINE && of.outer > 1)
+        return NULL; /* scans.c takes lines of few rows or columns many at a time */
     PyArrayObject *made = native_empty(PyArray_NDIM(of.array), PyArray_DIMS(of.array), of.type);
     if (!made)
         return NULL;

@@ -11,7 +11,11 @@ static const softmax_loops *loops;
 enum { DIM, KEEPDIM, OPTIONS };
 static PyObject *names[OPTIONS];
 
-enum { GRAIN = 1 << 14 }; /* elements a thread */
+enum {
+    GRAIN = 1 << 14, /* elements a thread */
+    FEW = 32,        /* columns below which rows of them are turned over */
+    SHORT = 128,     /* elements of such rows */
+};
 
 typedef struct {
     int op;
@@ -31,7 +35,7 @@ static void run_rows(void *context, npy_intp begin, npy_intp end) {
     const softmax_run *run = context;
     const char *x = run->x.data, *y = run->y.data;
     const softmax_lines lines = {x + begin * run->x.step * run->size, y + begin * run->y.step * run->size, run->x.step,
-                                 run->y.step, run->out + begin * run->n * run->size, end - begin, run->n};
+                                 run->y.step, run->out + begin * run->n * run->inner * run->size, end - begin, run->n, run->inner};
     run->rows(&lines);
 }
 
@@ -69,14 +73,16 @@ static PyObject *run_softmax(const native_kernel *kernel, PyObject *const *args,
     native_around(first, (int)dim, &before, &run.inner);
     PyArrayObject *made = NULL;
     run.one = op->inputs == 2 && run.inner > 1 && !PyArray_IS_C_CONTIGUOUS(first) && native_uniform(first);
-    /* Columns are what one copy of all elements holds. */
-    if (native_lines_of(first, run.one ? COLUMNS : run.inner == 1 ? run.n : PyArray_SIZE(first), &run.x) &&
-        native_lines_of(second, run.inner == 1 ? run.n : PyArray_SIZE(first), &run.y))
+    const npy_intp row = run.n * run.inner; /* few columns go as rows, many of them at a time; others are what one copy of all holds */
+    const bool rows = run.inner == 1 || (run.inner < FEW && row <= SHORT && before > 1);
+    run.one &= !rows;
+    if (native_lines_of(first, run.one ? COLUMNS : rows ? row : PyArray_SIZE(first), &run.x) &&
+        native_lines_of(second, rows ? row : PyArray_SIZE(first), &run.y))
         made = native_empty(ndim, PyArray_DIMS(first), type);
     if (made) {
         run.out = PyArray_BYTES(made);
-        if (run.inner == 1) {
-            native_parallel(before, native_grain(GRAIN, run.n), run_rows, &run);
+        if (rows) {
+            native_parallel(before, native_grain(GRAIN, row), run_rows, &run);
         } else {
             run.tiles = (run.inner + COLUMNS - 1) / COLUMNS;
             npy_intp tile = run.inner < COLUMNS ? run.inner : COLUMNS;

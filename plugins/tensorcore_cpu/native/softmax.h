@@ -7,13 +7,14 @@
 enum { SOFTMAX, LOG_SOFTMAX, SOFTMAX_BACKWARD, LOG_SOFTMAX_BACKWARD, SOFTMAX_OPS };
 enum { COLUMNS = 128 }; /* that go through a loop over columns at most */
 enum { NARROW = 16 };   /* elements of rows that go through it, turned over */
+enum { TURNED = NARROW * COLUMNS }; /* elements that are turned over at a time */
 
-/* `count` rows of n elements. The forward loops read x alone, y is NULL; the backward ones g = x and the result y. */
+/* `count` rows of n elements, or of n times `inner` whose columns are lines of n. The forward loops read x alone, y is NULL; the backward ones g = x and the result y. */
 typedef struct {
     const void *x, *y;
     ptrdiff_t x_step, y_step; /* from a row to the next */
     void *out;
-    ptrdiff_t count, n;
+    ptrdiff_t count, n, inner;
 } softmax_lines;
 typedef void (*softmax_rows)(const softmax_lines *of);
 /* n rows of `width` elements, `inner` elements apart, those of x `apart`; each column by itself. */

@@ -1,8 +1,11 @@
 /* The loops of softmax, log_softmax and the losses of classes. */
 #include "rows.h"
 #include "wide.h"
+#include "zip.h"
 
 #include "../softmax.h"
+
+enum { SHORT_ROW = 256 }; /* elements of rows that go several together */
 
 #include "as_f32.h"
 #include "softmax_of_real.h"

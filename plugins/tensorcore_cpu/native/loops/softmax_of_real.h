@@ -74,35 +74,43 @@ static void F(log_softmax_back_columns)(const void *from, ptrdiff_t apart, const
             out[i] = g[i] - F(exp_)(y[i]) * total[i];
 }
 
-/* Rows of at most NARROW elements, such as the scores of ten classes: turned over, so that a vector holds one element of each of
-   LANES rows, where they would take one vector each and its maximum and sum from lane to lane. */
+/* Rows of at most NARROW elements, such as the scores of ten classes, or of a few columns: turned over, so that a vector holds one
+   element of each of LANES rows, where they would take one vector each and its maximum and sum from lane to lane. */
 
-/* What lies behind the last row, up to a whole vector of them, becomes zero. */
+/* Element k of row r goes to [k][r], in rows of `wide`. What lies behind the last row becomes zero. */
 ALWAYS_INLINE void F(turn_rows)(const REAL *x, ptrdiff_t step, ptrdiff_t n, ptrdiff_t rows, ptrdiff_t wide, REAL *to) {
     for (ptrdiff_t k = 0; k < n; k++) {
         for (ptrdiff_t r = 0; r < rows; r++)
-            to[k * COLUMNS + r] = x[r * step + k];
+            to[k * wide + r] = x[r * step + k];
         for (ptrdiff_t r = rows; r < wide; r++)
-            to[k * COLUMNS + r] = 0;
+            to[k * wide + r] = 0;
     }
 }
 
-ALWAYS_INLINE void F(turn_rows_back)(const REAL *from, ptrdiff_t n, ptrdiff_t rows, REAL *out) {
+ALWAYS_INLINE void F(turn_rows_back)(const REAL *from, ptrdiff_t n, ptrdiff_t rows, ptrdiff_t wide, REAL *out) {
     for (ptrdiff_t r = 0; r < rows; r++)
         for (ptrdiff_t k = 0; k < n; k++)
-            out[r * n + k] = from[k * COLUMNS + r];
+            out[r * n + k] = from[k * wide + r];
+}
+
+/* How many rows of so many elements are turned over at a time, whole vectors of them. */
+ALWAYS_INLINE ptrdiff_t F(turned_rows)(ptrdiff_t n) {
+    const ptrdiff_t most = n <= NARROW ? COLUMNS : TURNED / n;
+    return most & -(ptrdiff_t)LANES;
 }
 
 static void F(narrow_rows)(const softmax_lines *of, softmax_columns columns) {
-    REAL x[NARROW * COLUMNS], y[NARROW * COLUMNS];
+    REAL x[TURNED], y[TURNED], *out = of->out;
+    const ptrdiff_t row = of->n * of->inner, most = F(turned_rows)(row);
     for (ptrdiff_t first = 0, rows; first < of->count; first += rows) {
-        rows = of->count - first < COLUMNS ? of->count - first : COLUMNS;
+        rows = of->count - first < most ? of->count - first : most;
         const ptrdiff_t wide = (rows + LANES - 1) & -(ptrdiff_t)LANES;
-        F(turn_rows)((const REAL *)of->x + first * of->x_step, of->x_step, of->n, rows, wide, x);
+        F(turn_rows)((const REAL *)of->x + first * of->x_step, of->x_step, row, rows, wide, x);
         if (of->y)
-            F(turn_rows)((const REAL *)of->y + first * of->y_step, of->y_step, of->n, rows, wide, y);
-        columns(x, COLUMNS, y, x, of->n, COLUMNS, wide);
-        F(turn_rows_back)(x, of->n, rows, (REAL *)of->out + first * of->n);
+            F(turn_rows)((const REAL *)of->y + first * of->y_step, of->y_step, row, rows, wide, y);
+        for (ptrdiff_t j = 0; j < of->inner; j++)
+            columns(x + j * wide, of->inner * wide, y + j * wide, x + j * wide, of->n, of->inner * wide, wide);
+        F(turn_rows_back)(x, row, rows, wide, out + first * row);
     }
 }
 
@@ -141,9 +149,114 @@ ALWAYS_INLINE WIDE F(powers_sum)(const REAL *x, ptrdiff_t n, REAL top) {
     return total;
 }
 
+/* Rows that are a few vectors long, LANES of them together: their sums are made in lanes and then of all rows at once, and what
+   lies behind a row in its last vector is minus infinity, whose power is nothing. */
+
+/* Of vectors that each belong to a row: the sums, or the largest, of all rows, in their order. */
+#define OF_LANES(name, JOIN)                                                                                  \
+    ALWAYS_INLINE V F(name)(V *rows) {                                                                        \
+        for (int half = LANES / 2; half; half /= 2)                                                           \
+            for (int k = 0; k < half; k++) {                                                                  \
+                const V one = rows[k], two = rows[k + half];                                                  \
+                const V low = ZIP(one, two, 0), high = ZIP(one, two, LANES / 2);                              \
+                rows[k] = JOIN(low, high);                                                                    \
+            }                                                                                                 \
+        return rows[0];                                                                                       \
+    }
+#define PLUS(a, b) (a) + (b)
+OF_LANES(sums_of_lanes, PLUS)
+OF_LANES(largest_of_lanes, F(larger))
+#undef OF_LANES
+#undef PLUS
+
+ALWAYS_INLINE ptrdiff_t F(padded)(ptrdiff_t n) { return (n + LANES - 1) & -(ptrdiff_t)LANES; }
+
+/* DO(i) for vectors from element i on that cover a row of at least LANES elements: the last one begins where a whole one fits. */
+#define EACH_VECTOR(n, DO)                                                                                    \
+    for (ptrdiff_t i = 0; i + LANES < (n); i += LANES) {                                                      \
+        DO(i);                                                                                                \
+    }                                                                                                         \
+    DO((n) - LANES)
+
+/* Fills top, total and the powers of at most LANES rows, which lie F(padded)(n) apart. */
+ALWAYS_INLINE void F(powers_of_rows)(const REAL *x, ptrdiff_t step, ptrdiff_t n, ptrdiff_t rows, REAL *powers, REAL *top,
+                                     REAL *total) {
+    const ptrdiff_t apart = F(padded)(n);
+    const V least = -(REAL)INFINITY - (V){0};
+    V lanes[LANES] = {{0}};
+    for (ptrdiff_t r = 0; r < rows; r++) {
+        const REAL *row = x + r * step;
+        V most = least;
+#define ROW_LARGEST(i) most = F(larger)(V_AT(row, i), most)
+        EACH_VECTOR(n, ROW_LARGEST);
+#undef ROW_LARGEST
+        lanes[r] = most;
+    }
+    *(V_U *)top = F(largest_of_lanes)(lanes);
+    for (ptrdiff_t r = 0; r < rows; r++) {
+        const REAL *row = x + r * step, high = top[r];
+        REAL *to = powers + r * apart;
+        *(V_U *)(to + apart - LANES) = least;
+#define ROW_LESS(i) *(V_U *)(to + (i)) = V_AT(row, i) - high
+        EACH_VECTOR(n, ROW_LESS);
+#undef ROW_LESS
+    }
+    F(exp_less)(powers, 0, powers, rows * apart);
+    for (ptrdiff_t r = 0; r < LANES; r++) {
+        const REAL *power = powers + r * apart;
+        V a = {0}, b = {0}, c = {0}, d = {0}; /* as many roundings as ADD_UP has */
+        ptrdiff_t i = r < rows ? 0 : apart;
+        for (; i + 4 * LANES <= apart; i += 4 * LANES) {
+            a += V_AT(power, i);
+            b += V_AT(power, i + LANES);
+            c += V_AT(power, i + 2 * LANES);
+            d += V_AT(power, i + 3 * LANES);
+        }
+        for (; i < apart; i += LANES)
+            a += V_AT(power, i);
+        lanes[r] = (a + b) + (c + d);
+    }
+    *(V_U *)total = F(sums_of_lanes)(lanes);
+}
+
+/* How many of `left` rows go together. */
+ALWAYS_INLINE ptrdiff_t F(rows_together)(ptrdiff_t n, ptrdiff_t left) {
+    const ptrdiff_t most = TURNED / F(padded)(n) < LANES ? TURNED / F(padded)(n) : LANES;
+    return left < most ? left : most;
+}
+
+#define POWER_TIMES(i) *(V_U *)(out + (i)) = V_AT(power, i) * factor
+#define LESS_LOGARITHM(i) *(V_U *)(out + (i)) = V_AT(x, i) - high - factor
+static void F(short_rows)(const softmax_lines *of, bool logarithms) {
+    const ptrdiff_t n = of->n, apart = F(padded)(n);
+    REAL powers[TURNED], top[LANES], total[LANES];
+    for (ptrdiff_t first = 0, rows; first < of->count; first += rows) {
+        const REAL *x = (const REAL *)of->x + first * of->x_step;
+        REAL *out = (REAL *)of->out + first * n;
+        rows = F(rows_together)(n, of->count - first);
+        F(powers_of_rows)(x, of->x_step, n, rows, powers, top, total);
+        for (ptrdiff_t r = 0; r < LANES; r++)
+            total[r] = logarithms ? F(log_)(total[r]) : 1 / total[r];
+        for (ptrdiff_t r = 0; r < rows; r++, x += of->x_step, out += n) {
+            const REAL *power = powers + r * apart, factor = total[r], high = top[r];
+            if (logarithms) {
+                EACH_VECTOR(n, LESS_LOGARITHM);
+            } else {
+                EACH_VECTOR(n, POWER_TIMES);
+            }
+        }
+    }
+}
+#undef POWER_TIMES
+#undef LESS_LOGARITHM
+
 static void F(softmax_rows)(const softmax_lines *of) {
-    if (of->n <= NARROW) {
+    if (of->n <= NARROW || of->inner > 1) {
         F(narrow_rows)(of, F(softmax_columns));
+        return;
+    }
+    if (of->n >= LANES && of->n <= SHORT_ROW) {
+        F(short_rows)(of, false);
         return;
     }
     const REAL *x = of->x;
@@ -157,8 +270,12 @@ static void F(softmax_rows)(const softmax_lines *of) {
 }
 
 static void F(log_softmax_rows)(const softmax_lines *of) {
-    if (of->n <= NARROW) {
+    if (of->n <= NARROW || of->inner > 1) {
         F(narrow_rows)(of, F(log_softmax_columns));
+        return;
+    }
+    if (of->n >= LANES && of->n <= SHORT_ROW) {
+        F(short_rows)(of, true);
         return;
     }
     const REAL *x = of->x;
@@ -172,7 +289,7 @@ static void F(log_softmax_rows)(const softmax_lines *of) {
 }
 
 static void F(softmax_back_rows)(const softmax_lines *of) {
-    if (of->n <= NARROW) {
+    if (of->n <= NARROW || of->inner > 1) {
         F(narrow_rows)(of, F(softmax_back_columns));
         return;
     }
@@ -191,7 +308,7 @@ static void F(softmax_back_rows)(const softmax_lines *of) {
 }
 
 static void F(log_softmax_back_rows)(const softmax_lines *of) {
-    if (of->n <= NARROW) {
+    if (of->n <= NARROW || of->inner > 1) {
         F(narrow_rows)(of, F(log_softmax_back_columns));
         return;
     }
@@ -212,12 +329,12 @@ static void F(log_softmax_back_rows)(const softmax_lines *of) {
 /* Losses of classes */
 
 ALWAYS_INLINE void F(narrow_statistics)(const REAL *x, ptrdiff_t n, ptrdiff_t count, REAL *top, REAL *less) {
-    REAL turned[NARROW * COLUMNS], most[COLUMNS], total[COLUMNS];
+    REAL turned[TURNED], most[COLUMNS], total[COLUMNS];
     for (ptrdiff_t first = 0, rows; first < count; first += rows) {
         rows = count - first < COLUMNS ? count - first : COLUMNS;
         const ptrdiff_t wide = (rows + LANES - 1) & -(ptrdiff_t)LANES;
         F(turn_rows)(x + first * n, n, n, rows, wide, turned);
-        F(column_powers)(turned, NULL, n, COLUMNS, wide, most, total);
+        F(column_powers)(turned, NULL, n, wide, wide, most, total);
         for (ptrdiff_t r = 0; r < wide; r++)
             total[r] = F(log_)(total[r]);
         memcpy(top + first, most, (size_t)rows * sizeof *top);
@@ -228,7 +345,7 @@ ALWAYS_INLINE void F(narrow_statistics)(const REAL *x, ptrdiff_t n, ptrdiff_t co
 /* What the rows of class_backward do, for narrow ones. */
 ALWAYS_INLINE void F(narrow_backward)(const REAL *x, ptrdiff_t n, ptrdiff_t count, const REAL *top, const REAL *less,
                                       const REAL *amounts, REAL *out) {
-    REAL turned[NARROW * COLUMNS], of[3][COLUMNS];
+    REAL turned[TURNED], of[3][COLUMNS];
     for (ptrdiff_t first = 0, rows; first < count; first += rows) {
         rows = count - first < COLUMNS ? count - first : COLUMNS;
         const ptrdiff_t wide = (rows + LANES - 1) & -(ptrdiff_t)LANES;
@@ -237,11 +354,11 @@ ALWAYS_INLINE void F(narrow_backward)(const REAL *x, ptrdiff_t n, ptrdiff_t coun
         F(turn_rows)(less + first, 1, 1, rows, wide, of[1]);
         F(turn_rows)(amounts + first, 1, 1, rows, wide, of[2]);
         for (ptrdiff_t k = 0; k < n; k++) {
-            REAL *row = turned + k * COLUMNS;
+            REAL *row = turned + k * wide;
             INDEPENDENT for (ptrdiff_t r = 0; r < wide; r++)
                 row[r] = F(exp_)(row[r] - of[0][r] - of[1][r]) * of[2][r];
         }
-        F(turn_rows_back)(turned, n, rows, out + first * n);
+        F(turn_rows_back)(turned, n, rows, wide, out + first * n);
     }
 }
 
@@ -250,6 +367,19 @@ static void F(class_statistics)(const class_scores *of, ptrdiff_t first, ptrdiff
     REAL *top = (REAL *)of->top + first, *less = (REAL *)of->less + first;
     if (of->inner == 1 && of->n <= NARROW) {
         F(narrow_statistics)(x + first * of->n, of->n, count, top, less);
+        return;
+    }
+    if (of->inner == 1 && of->n >= LANES && of->n <= SHORT_ROW) {
+        REAL powers[TURNED], high[LANES], total[LANES];
+        const REAL *row = x + first * of->n;
+        for (ptrdiff_t done = 0, rows; done < count; done += rows) {
+            rows = F(rows_together)(of->n, count - done);
+            F(powers_of_rows)(row + done * of->n, of->n, of->n, rows, powers, high, total);
+            for (ptrdiff_t r = 0; r < LANES; r++)
+                total[r] = F(log_)(total[r]);
+            memcpy(top + done, high, (size_t)rows * sizeof *top);
+            memcpy(less + done, total, (size_t)rows * sizeof *less);
+        }
         return;
     }
     if (of->inner == 1) {

@@ -225,7 +225,7 @@ ALWAYS_INLINE ptrdiff_t F(rows_together)(ptrdiff_t n, ptrdiff_t left) {
     return left < most ? left : most;
 }
 
-#define POWER_TIMES(i) *(V_U *)(out + (i)) = V_AT(power, i) * factor
+#define POWER_OVER(i) *(V_U *)(out + (i)) = V_AT(power, i) / factor
 #define LESS_LOGARITHM(i) *(V_U *)(out + (i)) = V_AT(x, i) - high - factor
 static void F(short_rows)(const softmax_lines *of, bool logarithms) {
     const ptrdiff_t n = of->n, apart = F(padded)(n);
@@ -236,18 +236,18 @@ static void F(short_rows)(const softmax_lines *of, bool logarithms) {
         rows = F(rows_together)(n, of->count - first);
         F(powers_of_rows)(x, of->x_step, n, rows, powers, top, total);
         for (ptrdiff_t r = 0; r < LANES; r++)
-            total[r] = logarithms ? F(log_)(total[r]) : 1 / total[r];
+            total[r] = logarithms ? F(log_)(total[r]) : total[r];
         for (ptrdiff_t r = 0; r < rows; r++, x += of->x_step, out += n) {
             const REAL *power = powers + r * apart, factor = total[r], high = top[r];
             if (logarithms) {
                 EACH_VECTOR(n, LESS_LOGARITHM);
             } else {
-                EACH_VECTOR(n, POWER_TIMES);
+                EACH_VECTOR(n, POWER_OVER);
             }
         }
     }
 }
-#undef POWER_TIMES
+#undef POWER_OVER
 #undef LESS_LOGARITHM
 
 static void F(softmax_rows)(const softmax_lines *of) {

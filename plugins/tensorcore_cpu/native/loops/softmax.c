@@ -1,7 +1,6 @@
 /* The loops of softmax, log_softmax and the losses of classes. */
 #include "rows.h"
 #include "wide.h"
-#include "zip.h"
 
 #include "../softmax.h"
 

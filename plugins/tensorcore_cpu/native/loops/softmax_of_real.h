@@ -77,22 +77,6 @@ static void F(log_softmax_back_columns)(const void *from, ptrdiff_t apart, const
 /* Rows of at most NARROW elements, such as the scores of ten classes, or of a few columns: turned over, so that a vector holds one
    element of each of LANES rows, where they would take one vector each and its maximum and sum from lane to lane. */
 
-/* Element k of row r goes to [k][r], in rows of `wide`. What lies behind the last row becomes zero. */
-ALWAYS_INLINE void F(turn_rows)(const REAL *x, ptrdiff_t step, ptrdiff_t n, ptrdiff_t rows, ptrdiff_t wide, REAL *to) {
-    for (ptrdiff_t k = 0; k < n; k++) {
-        for (ptrdiff_t r = 0; r < rows; r++)
-            to[k * wide + r] = x[r * step + k];
-        for (ptrdiff_t r = rows; r < wide; r++)
-            to[k * wide + r] = 0;
-    }
-}
-
-ALWAYS_INLINE void F(turn_rows_back)(const REAL *from, ptrdiff_t n, ptrdiff_t rows, ptrdiff_t wide, REAL *out) {
-    for (ptrdiff_t r = 0; r < rows; r++)
-        for (ptrdiff_t k = 0; k < n; k++)
-            out[r * n + k] = from[k * wide + r];
-}
-
 /* How many rows of so many elements are turned over at a time, whole vectors of them. */
 ALWAYS_INLINE ptrdiff_t F(turned_rows)(ptrdiff_t n) {
     const ptrdiff_t most = n <= NARROW ? COLUMNS : TURNED / n;
@@ -152,31 +136,7 @@ ALWAYS_INLINE WIDE F(powers_sum)(const REAL *x, ptrdiff_t n, REAL top) {
 /* Rows that are a few vectors long, LANES of them together: their sums are made in lanes and then of all rows at once, and what
    lies behind a row in its last vector is minus infinity, whose power is nothing. */
 
-/* Of vectors that each belong to a row: the sums, or the largest, of all rows, in their order. */
-#define OF_LANES(name, JOIN)                                                                                  \
-    ALWAYS_INLINE V F(name)(V *rows) {                                                                        \
-        for (int half = LANES / 2; half; half /= 2)                                                           \
-            for (int k = 0; k < half; k++) {                                                                  \
-                const V one = rows[k], two = rows[k + half];                                                  \
-                const V low = ZIP(one, two, 0), high = ZIP(one, two, LANES / 2);                              \
-                rows[k] = JOIN(low, high);                                                                    \
-            }                                                                                                 \
-        return rows[0];                                                                                       \
-    }
-#define PLUS(a, b) (a) + (b)
-OF_LANES(sums_of_lanes, PLUS)
-OF_LANES(largest_of_lanes, F(larger))
-#undef OF_LANES
-#undef PLUS
-
 ALWAYS_INLINE ptrdiff_t F(padded)(ptrdiff_t n) { return (n + LANES - 1) & -(ptrdiff_t)LANES; }
-
-/* DO(i) for vectors from element i on that cover a row of at least LANES elements: the last one begins where a whole one fits. */
-#define EACH_VECTOR(n, DO)                                                                                    \
-    for (ptrdiff_t i = 0; i + LANES < (n); i += LANES) {                                                      \
-        DO(i);                                                                                                \
-    }                                                                                                         \
-    DO((n) - LANES)
 
 /* Fills top, total and the powers of at most LANES rows, which lie F(padded)(n) apart. */
 ALWAYS_INLINE void F(powers_of_rows)(const REAL *x, ptrdiff_t step, ptrdiff_t n, ptrdiff_t rows, REAL *powers, REAL *top,

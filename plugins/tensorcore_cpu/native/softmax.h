@@ -9,6 +9,11 @@ enum { COLUMNS = 128 }; /* that go through a loop over columns at most */
 enum { NARROW = 16 };   /* elements of rows that go through it, turned over */
 enum { TURNED = NARROW * COLUMNS }; /* elements that are turned over at a time */
 
+enum { FEW = 32, SHORT = 128 };     /* columns below which rows of them are turned over, and elements of such rows at most */
+
+/* Whether lines of n elements, `inner` apart, go many batches at a time. */
+static inline bool softmax_goes_by_rows(ptrdiff_t n, ptrdiff_t inner) { return inner == 1 || (inner < FEW && n * inner <= SHORT); }
+
 /* `count` rows of n elements, or of n times `inner` whose columns are lines of n. The forward loops read x alone, y is NULL; the backward ones g = x and the result y. */
 typedef struct {
     const void *x, *y;
@@ -35,7 +40,7 @@ typedef struct {
 typedef struct {
     softmax_rows rows[SOFTMAX_OPS];
     softmax_columns columns[SOFTMAX_OPS];
-    /* Fills top and less for the places from `first` on: rows where inner is 1, else `count` columns of one batch. */
+    /* Fills top and less for the places from `first` on: of whole batches where they go by rows, else of `count` columns of one. */
     void (*statistics)(const class_scores *scores, ptrdiff_t first, ptrdiff_t count);
     /* Fills each, and puts the weighted loss of each place to `losses`; top is NULL where x holds logarithms. */
     void (*losses)(const class_scores *scores, void *losses, ptrdiff_t first, ptrdiff_t count);

@@ -288,45 +288,53 @@ static void F(log_softmax_back_rows)(const softmax_lines *of) {
 
 /* Losses of classes */
 
-ALWAYS_INLINE void F(narrow_statistics)(const REAL *x, ptrdiff_t n, ptrdiff_t count, REAL *top, REAL *less) {
+/* Of batches of few columns, whose places lie side by side. */
+ALWAYS_INLINE void F(narrow_statistics)(const REAL *x, ptrdiff_t n, ptrdiff_t inner, ptrdiff_t count, REAL *top, REAL *less) {
     REAL turned[TURNED], most[COLUMNS], total[COLUMNS];
+    const ptrdiff_t row = n * inner, together = F(turned_rows)(row);
     for (ptrdiff_t first = 0, rows; first < count; first += rows) {
-        rows = count - first < COLUMNS ? count - first : COLUMNS;
+        rows = count - first < together ? count - first : together;
         const ptrdiff_t wide = (rows + LANES - 1) & -(ptrdiff_t)LANES;
-        F(turn_rows)(x + first * n, n, n, rows, wide, turned);
-        F(column_powers)(turned, NULL, n, wide, wide, most, total);
-        for (ptrdiff_t r = 0; r < wide; r++)
-            total[r] = F(log_)(total[r]);
-        memcpy(top + first, most, (size_t)rows * sizeof *top);
-        memcpy(less + first, total, (size_t)rows * sizeof *less);
+        F(turn_rows)(x + first * row, row, row, rows, wide, turned);
+        for (ptrdiff_t j = 0; j < inner; j++) {
+            F(column_powers)(turned + j * wide, NULL, n, inner * wide, wide, most, total);
+            for (ptrdiff_t r = 0; r < wide; r++)
+                total[r] = F(log_)(total[r]);
+            for (ptrdiff_t r = 0; r < rows; r++) {
+                top[(first + r) * inner + j] = most[r];
+                less[(first + r) * inner + j] = total[r];
+            }
+        }
     }
 }
 
-/* What the rows of class_backward do, for narrow ones. */
-ALWAYS_INLINE void F(narrow_backward)(const REAL *x, ptrdiff_t n, ptrdiff_t count, const REAL *top, const REAL *less,
-                                      const REAL *amounts, REAL *out) {
-    REAL turned[TURNED], of[3][COLUMNS];
+/* What the rows of class_backward do, for those. */
+ALWAYS_INLINE void F(narrow_backward)(const REAL *x, ptrdiff_t n, ptrdiff_t inner, ptrdiff_t count, const REAL *top,
+                                      const REAL *less, const REAL *amounts, REAL *out) {
+    REAL turned[TURNED], of[3][TURNED];
+    const ptrdiff_t row = n * inner, together = F(turned_rows)(row);
     for (ptrdiff_t first = 0, rows; first < count; first += rows) {
-        rows = count - first < COLUMNS ? count - first : COLUMNS;
+        rows = count - first < together ? count - first : together;
         const ptrdiff_t wide = (rows + LANES - 1) & -(ptrdiff_t)LANES;
-        F(turn_rows)(x + first * n, n, n, rows, wide, turned);
-        F(turn_rows)(top + first, 1, 1, rows, wide, of[0]);
-        F(turn_rows)(less + first, 1, 1, rows, wide, of[1]);
-        F(turn_rows)(amounts + first, 1, 1, rows, wide, of[2]);
-        for (ptrdiff_t k = 0; k < n; k++) {
-            REAL *row = turned + k * wide;
+        F(turn_rows)(x + first * row, row, row, rows, wide, turned);
+        F(turn_rows)(top + first * inner, inner, inner, rows, wide, of[0]);
+        F(turn_rows)(less + first * inner, inner, inner, rows, wide, of[1]);
+        F(turn_rows)(amounts + first * inner, inner, inner, rows, wide, of[2]);
+        for (ptrdiff_t k = 0; k < row; k++) {
+            REAL *line = turned + k * wide;
+            const ptrdiff_t place = k % inner * wide;
             INDEPENDENT for (ptrdiff_t r = 0; r < wide; r++)
-                row[r] = F(exp_)(row[r] - of[0][r] - of[1][r]) * of[2][r];
+                line[r] = F(exp_)(line[r] - of[0][place + r] - of[1][place + r]) * of[2][place + r];
         }
-        F(turn_rows_back)(turned, n, rows, wide, out + first * n);
+        F(turn_rows_back)(turned, row, rows, wide, out + first * row);
     }
 }
 
 static void F(class_statistics)(const class_scores *of, ptrdiff_t first, ptrdiff_t count) {
     const REAL *x = of->x;
     REAL *top = (REAL *)of->top + first, *less = (REAL *)of->less + first;
-    if (of->inner == 1 && of->n <= NARROW) {
-        F(narrow_statistics)(x + first * of->n, of->n, count, top, less);
+    if (softmax_goes_by_rows(of->n, of->inner) && (of->inner > 1 || of->n <= NARROW)) {
+        F(narrow_statistics)(x + first * of->n, of->n, of->inner, count / of->inner, top, less);
         return;
     }
     if (of->inner == 1 && of->n >= LANES && of->n <= SHORT_ROW) {
@@ -356,6 +364,11 @@ static void F(class_statistics)(const class_scores *of, ptrdiff_t first, ptrdiff
         less[k] = F(log_)(less[k]);
 }
 
+/* Where the score of a class lies for a place; a division took longer than the rest of a loss. */
+ALWAYS_INLINE ptrdiff_t F(class_place)(const class_scores *of, ptrdiff_t at, int64_t class) {
+    return of->inner == 1 ? at * of->n + class : (at / of->inner * of->n + class) * of->inner + at % of->inner;
+}
+
 static void F(class_losses)(const class_scores *of, void *to, ptrdiff_t first, ptrdiff_t count) {
     const REAL *x = of->x, *weight = of->weight, *top = of->top, *less = of->less;
     REAL *each = of->each, *losses = to;
@@ -365,7 +378,7 @@ static void F(class_losses)(const class_scores *of, void *to, ptrdiff_t first, p
             each[at] = losses[at] = 0;
             continue;
         }
-        REAL score = x[(at / of->inner * of->n + class) * of->inner + at % of->inner];
+        REAL score = x[F(class_place)(of, at, class)];
         if (top)
             score = score - top[at] - less[at];
         each[at] = weight ? weight[class] : 1;
@@ -379,12 +392,13 @@ static void F(class_backward)(const class_scores *of, const void *gradients, voi
     ptrdiff_t n = of->n, inner = of->inner;
     ptrdiff_t start = first / inner * n * inner + first % inner;
     if (!top) {
-        for (ptrdiff_t k = 0; inner > 1 && k < n; k++)
+        const bool rows = softmax_goes_by_rows(n, inner);
+        for (ptrdiff_t k = 0; !rows && k < n; k++)
             memset(out + start + k * inner, 0, (size_t)count * sizeof *out);
-        if (inner == 1)
+        if (rows)
             memset(out + start, 0, (size_t)(count * n) * sizeof *out);
-    } else if (inner == 1 && n <= NARROW) {
-        F(narrow_backward)(x + first * n, n, count, top + first, less + first, amounts + first, out + first * n);
+    } else if (softmax_goes_by_rows(n, inner) && (inner > 1 || n <= NARROW)) {
+        F(narrow_backward)(x + first * n, n, inner, count / inner, top + first, less + first, amounts + first, out + first * n);
     } else if (inner == 1) {
         for (ptrdiff_t r = first; r < first + count; r++) {
             const REAL *row = x + r * n;
@@ -412,7 +426,7 @@ static void F(class_backward)(const class_scores *of, const void *gradients, voi
     for (ptrdiff_t at = first; at < first + count; at++) {
         int64_t class = of->target[at];
         if (class >= 0 && class < n && class != of->ignored)
-            out[(at / inner * n + class) * inner + at % inner] -= amounts[at];
+            out[F(class_place)(of, at, class)] -= amounts[at];
     }
 }
 

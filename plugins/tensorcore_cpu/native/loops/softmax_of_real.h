@@ -371,18 +371,15 @@ ALWAYS_INLINE ptrdiff_t F(class_place)(const class_scores *of, ptrdiff_t at, int
 
 static void F(class_losses)(const class_scores *of, void *to, ptrdiff_t first, ptrdiff_t count) {
     const REAL *x = of->x, *weight = of->weight, *top = of->top, *less = of->less;
+    const ptrdiff_t n = of->n, inner = of->inner;
     REAL *each = of->each, *losses = to;
-    for (ptrdiff_t at = first; at < first + count; at++) {
-        int64_t class = of->target[at];
-        if (class == of->ignored || class < 0 || class >= of->n) {
-            each[at] = losses[at] = 0;
-            continue;
-        }
-        REAL score = x[F(class_place)(of, at, class)];
-        if (top)
-            score = score - top[at] - less[at];
-        each[at] = weight ? weight[class] : 1;
-        losses[at] = -score * each[at];
+    INDEPENDENT for (ptrdiff_t at = first; at < first + count; at++) {
+        const int64_t given = of->target[at];
+        const bool counts = ((uint64_t)given < (uint64_t)n) & (given != of->ignored);
+        const int64_t class = counts ? given : 0;
+        const REAL score = x[inner == 1 ? at * n + class : F(class_place)(of, at, class)] - (top ? top[at] : 0) - (less ? less[at] : 0);
+        each[at] = !counts ? 0 : weight ? weight[class] : 1;
+        losses[at] = counts ? -score * each[at] : 0;
     }
 }
 

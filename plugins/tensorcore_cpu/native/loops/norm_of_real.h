@@ -250,9 +250,14 @@ ALWAYS_INLINE void F(of_channels)(double *total, ptrdiff_t count, ptrdiff_t inne
 
 /* One number of each channel to each of its columns, `otherwise` where there are none. */
 ALWAYS_INLINE void F(to_columns)(const REAL *from, ptrdiff_t count, ptrdiff_t inner, REAL otherwise, REAL *to) {
+    if (!from || inner == 1) {
+        for (ptrdiff_t i = 0; i < count * inner; i++)
+            to[i] = from ? from[i] : otherwise;
+        return;
+    }
     for (ptrdiff_t c = 0; c < count; c++)
         for (ptrdiff_t j = 0; j < inner; j++)
-            *to++ = from ? from[c] : otherwise;
+            *to++ = from[c];
 }
 
 ALWAYS_INLINE const REAL *F(from_channel)(const void *numbers, ptrdiff_t first) {
@@ -277,10 +282,10 @@ static void F(few_channels)(const norm_channels *of, ptrdiff_t first, ptrdiff_t 
         F(to_columns)(F(from_channel)(of->mean, first), count, inner, 0, mean);
     for (ptrdiff_t i = 0; i < width; i++) {
         mean[i] = of->given ? mean[i] : (REAL)(total[i] / size);
-        if (of->centre && !of->given && i % inner == 0)
-            ((REAL *)of->mean)[first + i / inner] = mean[i];
         total[i] = 0;
     }
+    for (ptrdiff_t c = 0; c < count && of->centre && !of->given; c++)
+        ((REAL *)of->mean)[first + c] = mean[c * inner];
     for (ptrdiff_t r = 0; !of->given && r < of->batch; r++) {
         INDEPENDENT for (ptrdiff_t i = 0; i < width; i++)
             block[i] += (x[r * step + i] - mean[i]) * (x[r * step + i] - mean[i]);
@@ -352,13 +357,14 @@ static void F(few_channels_back)(const norm_channels *of, ptrdiff_t first, ptrdi
     for (ptrdiff_t i = 0; i < width; i++) {
         const REAL plain = 1 / (REAL)sqrt(scale[i] + (REAL)of->eps);
         scale[i] = plain * weight[i];
-        if (of->weight_gradient && i % inner == 0)
-            ((REAL *)of->weight_gradient)[first + i / inner] = (REAL)(products[i] * plain);
-        if (of->bias_gradient && i % inner == 0)
-            ((REAL *)of->bias_gradient)[first + i / inner] = (REAL)total[i];
+        weight[i] = (REAL)(products[i] * plain);
         mixed[i] = (REAL)(products[i] * plain / size) * plain * scale[i];
         shift[i] = of->centre ? (REAL)(total[i] / size) * scale[i] : 0;
     }
+    for (ptrdiff_t c = 0; c < count && of->weight_gradient; c++)
+        ((REAL *)of->weight_gradient)[first + c] = weight[c * inner];
+    for (ptrdiff_t c = 0; c < count && of->bias_gradient; c++)
+        ((REAL *)of->bias_gradient)[first + c] = (REAL)total[c * inner];
     REAL *out = (REAL *)of->out + first * inner;
     for (ptrdiff_t r = 0; of->out && r < of->batch; r++, x += step, g += of->g_batch, out += step)
         INDEPENDENT for (ptrdiff_t i = 0; i < width; i++)

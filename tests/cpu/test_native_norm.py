@@ -234,7 +234,7 @@ def test_gradients_do_not_depend_on_the_number_of_threads(name):
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
-@pytest.mark.parametrize("shape", [(4, 3, 5, 7), (50, 70), (1, 5, 1)])
+@pytest.mark.parametrize("shape", [(4, 3, 5, 7), (50, 70), (1, 5, 1), (9000, 4), (3000, 2, 3)])
 @pytest.mark.parametrize("weight, bias", [(True, True), (False, False), (True, False), (False, True)])
 def test_given_statistics(shape, weight, bias, dtype):
     """Each channel by its own mean and variance, to a few roundings."""

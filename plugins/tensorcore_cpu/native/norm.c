@@ -220,6 +220,18 @@ static void run_channels(void *context, npy_intp begin, npy_intp end) {
     }
 }
 
+/* Rows of a batch by statistics that are given, which need not go to one thread. */
+static void run_batch(void *context, npy_intp begin, npy_intp end) {
+    const norm_call *call = context;
+    const npy_intp most = norm_channels_together(call->inner), row = call->channels * call->inner * TYPE_SIZE[call->type];
+    norm_channels part = call->over_channels;
+    part.batch = end - begin;
+    part.x = (const char *)part.x + begin * row;
+    part.out = (char *)part.out + begin * row;
+    for (npy_intp c = 0; c < call->channels; c += most)
+        call->of->channels(&part, c, call->channels - c < most ? call->channels - c : most);
+}
+
 static void each_channel(const norm_call *call, channel_loop loop) {
     const npy_intp most = norm_channels_together(call->inner);
     channel_run run = {call, loop};
@@ -414,7 +426,10 @@ static PyObject *run_by(const native_kernel *kernel, PyObject *const *args, Py_s
                                              others[2] ? PyArray_DATA(others[2]) : NULL,
                                              others[3] ? PyArray_DATA(others[3]) : NULL, PyArray_DATA(others[0]),
                                              PyArray_DATA(others[1]), PyArray_DATA(made)};
-        each_channel(&call, call.of->channels);
+        if (call.channels <= norm_channels_together(call.inner))
+            native_parallel(call.batch, native_grain(GRAIN, call.channels * call.inner), run_batch, &call);
+        else
+            each_channel(&call, call.of->channels);
     }
     for (int k = 0; k < 4; k++)
         Py_XDECREF(others[k]);

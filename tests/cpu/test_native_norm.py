@@ -31,6 +31,7 @@ def instances(shape):
     return dict(view=shape, dims=tuple(range(2, len(shape))), affine=(1, shape[1], *[1] * (len(shape) - 2)))
 
 
+# Rows of a few elements may lie so close together that the rounding of their mean shows: no layer has many rows of less than five.
 LAYERS = {
     "layer": ((5, 67), trailing((5, 67), 1)),
     "layer of two dims": ((3, 4, 9), trailing((3, 4, 9), 2)),
@@ -45,6 +46,17 @@ LAYERS = {
     "one group": ((2, 6, 35), groups((2, 6, 35), 1)),
     "group of vectors": ((5, 6), groups((5, 6), 2)),
     "instance": ((3, 4, 66), instances((3, 4, 66))),
+    "many narrow rows": ((140, 5), trailing((140, 5), 1)),
+    "many narrow rows of two dims": ((150, 2, 5), trailing((150, 2, 5), 2)),
+    "many rows of a vector and one": ((37, 17), trailing((37, 17), 1)),
+    "many rows of vectors": ((45, 100), trailing((45, 100), 1)),
+    "narrow groups": ((150, 4, 3), groups((150, 4, 3), 2)),
+    "narrow groups of one": ((40, 4, 7), groups((40, 4, 7), 4)),
+    "one narrow group": ((150, 2, 3), groups((150, 2, 3), 1)),
+    "narrow instances": ((100, 4, 16), instances((100, 4, 16))),
+    "batch of short channels": ((70, 5, 3), channels((70, 5, 3))),
+    "batch of many short channels": ((40, 70, 3), channels((40, 70, 3))),
+    "batch of half rows": ((9, 3, 32), channels((9, 3, 32))),
 }
 
 
@@ -222,7 +234,7 @@ def test_gradients_do_not_depend_on_the_number_of_threads(name):
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
-@pytest.mark.parametrize("shape", [(4, 3, 5, 7), (50, 70), (1, 5, 1)])
+@pytest.mark.parametrize("shape", [(4, 3, 5, 7), (50, 70), (1, 5, 1), (9000, 4), (3000, 2, 3)])
 @pytest.mark.parametrize("weight, bias", [(True, True), (False, False), (True, False), (False, True)])
 def test_given_statistics(shape, weight, bias, dtype):
     """Each channel by its own mean and variance, to a few roundings."""

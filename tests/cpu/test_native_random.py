@@ -6,6 +6,7 @@ import pytest
 import tensorcore
 from tensorcore import dtypes
 from tensorcore.backend.random import Generator
+from tensorcore.backend.twister import RandomError
 
 from .native import needs_native
 
@@ -178,3 +179,41 @@ def test_normals_are_normal():
     assert abs(values.mean()) < 0.004
     assert abs(values.std() - 1) < 0.004
     assert abs(np.mean(np.abs(values) > 2) - 0.0455) < 0.001
+
+
+@pytest.mark.parametrize("replacement", [False, True])
+@pytest.mark.parametrize("shape", [(1,), (7,), (40,), (1, 1), (700, 2), (300, 10), (50, 33), (3, 2000)])
+def test_places_by_weight(shape, replacement):
+    """Rows of weights, zeros of both signs among them, give the places and leave the state that the host's generator does."""
+    device = tensorcore.device("cpu")
+    ours, host = Generator(7), Generator(7)
+    weights = np.random.default_rng(8).random(shape, dtype=np.float32)
+    weights[..., :-1][weights[..., :-1] < 0.4] = -0.0
+    weights[..., :-1][weights[..., :-1] < 0.5] = 0.0
+    for count in (1, 2, 5, 1500):
+        if replacement or count <= shape[-1]:
+            made = device.random("multinomial", (count,), dtypes.int64, ours, weights=weights, replacement=replacement)
+            expected = host.multinomial(weights, (count,), replacement=replacement)
+            np.testing.assert_array_equal(made, expected)
+            assert ours.get_state().tobytes() == host.get_state().tobytes()
+
+
+@pytest.mark.parametrize("bad", [-1.0, np.nan, np.inf, 0.0])
+def test_weights_that_are_none(bad):
+    """A weight below 0, NaN or infinite, or a row of nothing but zeros, raises what the host's generator raises."""
+    weights = np.ones((3, 4), np.float32)
+    weights[1] = [bad, 0, 0, 0]
+    for replacement in (False, True):
+        with pytest.raises(RandomError, match="multinomial: expected"):
+            tensorcore.device("cpu").random(
+                "multinomial", (2,), dtypes.int64, Generator(7), weights=weights, replacement=replacement
+            )
+
+
+def test_weights_whose_sum_is_infinite():
+    """Finite weights of which single precision does not hold the sum give the places of the host's generator."""
+    weights, device = np.full((2, 5), 3e38, np.float32), tensorcore.device("cpu")
+    with np.errstate(all="ignore"):
+        made = device.random("multinomial", (3,), dtypes.int64, Generator(7), weights=weights, replacement=True)
+        expected = Generator(7).multinomial(weights, (3,), replacement=True)
+    np.testing.assert_array_equal(made, expected)

@@ -69,11 +69,48 @@ def test_products(dtype):
             assert_same(native(x, dim=dim), fallback(x, dim=dim))
 
 
+# Lines of few rows and columns, more of them than are taken side by side.
+SHORT = [(*front, rows, *behind) for rows in (1, 2, 3, 4, 5, 9, 33, 70) for front, behind in (
+    ((1,), ()), ((11,), ()), ((103,), ()), ((7,), (2,)), ((7,), (3,)), ((1,), (4,)), ((9,), (7,)), ((2,), (40,)))]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["cumsum", "cumsum_back", "cumprod"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int16", "int64"])
+def test_short_lines(name, dtype):
+    """Of short lines they are what sums and products in double are, each rounded once, from the end too; of integers to the bit."""
+    native = kernel(name)[0]
+    make = np.cumprod if name == "cumprod" else np.cumsum
+    for shape in SHORT:
+        x = awkward(dtype, int(np.prod(shape)) + 12)[12:]  # without the largest numbers, beside which others are lost
+        if x.dtype.kind == "f":
+            for k, special in enumerate((np.inf, -np.inf, np.nan, -0.0, np.finfo(dtype).tiny / 4)):
+                x[k * 7 + 3 :: 41] = special
+        x = x.reshape(shape)
+        turned = np.flip(x, 1) if name == "cumsum_back" else x
+        expected = make(turned, axis=1, dtype=np.float64 if dtype == "float32" else dtype).astype(dtype)
+        expected = np.flip(expected, 1) if name == "cumsum_back" else expected
+        limits = {"float32": (1e-7, 0), "float64": (1e-14, 1e-12)}  # one by one, but for long lines of doubles
+        np.testing.assert_allclose(native(x, dim=1), expected, *limits.get(dtype, (0, 0)))
+        assert native(x, dim=1).dtype == x.dtype
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16], ids=["half", "bfloat16"])
+def test_sums_from_the_end_of_halves(dtype):
+    """They are sums of floats, rounded once."""
+    x = np.random.default_rng(8).standard_normal((5, 9, 3)).astype(dtype)
+    for dim in range(3):
+        expected = np.flip(np.cumsum(np.flip(x.astype(np.float64), dim), axis=dim), dim)
+        got = kernel("cumsum_back")[0](x, dim=dim)
+        assert got.dtype == dtype
+        eps = float(ml_dtypes.finfo(dtype).eps)
+        np.testing.assert_allclose(got.astype(np.float64), expected, eps / 2 * 1.01, 1e-6)
+
+
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])
 def test_sums_of_complex_numbers(dtype):
     """Those of parts of 32 bits are made in double and rounded once, and others are NumPy's."""
     native = kernel("cumsum")[0]
-    for shape in (*SHAPES, (103,), (4, 7)):
+    for shape in (*SHAPES, (103,), (50, 9), (4, 7)):
         x = np.random.default_rng(8).standard_normal((*shape, 2)).astype("f4" if dtype == "complex64" else "f8")
         x = x.view(dtype)[..., 0]
         for dim in range(len(shape)):

@@ -10,10 +10,14 @@ from .native import assert_within, awkward, kernel, needs_native
 pytestmark = [needs_native, pytest.mark.usefixtures("isa")]
 
 FLOATS = ["float32", "float64"]
-# Rows that end in tails of every length, rows of more than one block, columns side by side and single ones, many narrow rows.
+# Rows that end in tails of every length, rows of more than one block, columns side by side and single ones, many narrow and
+# short rows, many rows of a few columns, and a few long columns.
 SHAPES = [((5, n), 1) for n in (1, 2, 7, 16, 31, 67, 130)] + [
     ((2, 5003), 1), ((4, 1), 0), ((7, 3), 0), ((3, 6, 5), 1), ((2, 9, 131), 1), ((6, 300), 0), ((2, 3, 4, 5), 3), ((11,), 0),
     ((300, 10), 1), ((129, 3), 1), ((128, 16), 1),
+    ((37, 17), 1), ((37, 33), 1), ((20, 130), 1), ((19, 200), 1),
+    ((300, 3, 2), 1), ((100, 8, 8), 1), ((70, 4, 31), 1), ((70, 4, 33), 1), ((30, 5, 4, 3), 1),
+    ((300, 3), 0), ((129, 16), 0), ((2, 200, 5), 1),
 ]  # fmt: skip
 
 
@@ -61,6 +65,16 @@ def test_gradients_of_softmax(shape, dim, name, dtype):
     assert np.abs(made - expected).max() <= 8 * np.finfo(dtype).eps * max(1, np.abs(expected).max())
 
 
+@pytest.mark.parametrize("name", ["softmax_backward", "log_softmax_backward"])
+def test_gradients_that_are_one_number(name):
+    """A gradient that is one number throughout, or the same in each row, gives what its copy gives."""
+    native = kernel(name)[0]
+    for shape in ((40, 3, 2), (40, 3, 40), (50, 7), (5, 33)):
+        out = np.random.default_rng(8).random(shape).astype(np.float32)
+        for g in (np.broadcast_to(np.float32(0.7), shape), np.broadcast_to(out[:1], shape)):
+            np.testing.assert_array_equal(native(g, out, dim=1), native(g.copy(), out, dim=1))
+
+
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("name", ["softmax", "log_softmax"])
 @pytest.mark.parametrize("dim", [0, 1])
@@ -71,7 +85,7 @@ def test_awkward_rows_are_numpys(name, dim, dtype):
         [1, np.nan, 2, 0], [np.inf, 1, 2, 0], [-np.inf, 1, 2, 0], [-np.inf] * 4, [1e38, 1e38, -1e38, 0], [np.inf, -np.inf, 0, 1],
         [1e-45, -1e-45, 0, 1e-40], [-200, 0, 100, -300],
     ]).astype(dtype)  # fmt: skip
-    for x in (rows, np.repeat(rows, 9, axis=1), awkward(dtype, 100).reshape(10, 10)):
+    for x in (rows, np.repeat(rows, 9, axis=1), np.repeat(rows, 60, axis=1), awkward(dtype, 100).reshape(10, 10)):
         x = x.T.copy() if dim == 0 else x
         np.testing.assert_allclose(native(x, dim=dim), fallback(x, dim=dim), rtol=1e-5, atol=1e-7)
 
@@ -92,7 +106,9 @@ def test_layouts_of_softmax(name):
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("shape", [(6, 5), (300, 10), (3, 200), (2, 4, 7), (2, 5, 13, 11), (1, 1)])
+@pytest.mark.parametrize(
+    "shape", [(6, 5), (300, 10), (3, 200), (70, 33), (2, 150, 3), (90, 3, 2), (2, 4, 7), (2, 5, 13, 11), (1, 1)]
+)
 @pytest.mark.parametrize("name", ["nll_loss", "cross_entropy"])
 def test_losses_of_classes(name, shape, weighted, reduction, dtype):
     """Loss and gradient are NumPy's to 20 roundings; what is ignored has neither."""
@@ -258,7 +274,7 @@ def test_logarithms_of_sums_of_infinities(dtype):
         np.inf, -np.inf, -np.inf, np.nan, (np.inf, np.nan), np.nan, (np.inf, -np.inf))  # fmt: skip
     x[7] = (-np.inf,) * 19 + (np.nan,)
     with np.errstate(all="ignore"):
-        for values in (x, x.T):
+        for values in (x, x.T, np.repeat(x.T, 9, axis=0)):
             for dim in (0, 1):
                 got, expected = native(values, dim=(dim,)), fallback(values, dim=(dim,))
                 np.testing.assert_allclose(got, expected, rtol=8 * np.finfo(dtype).eps)

@@ -5,14 +5,15 @@ import pytest
 
 from tensorcore import dtypes
 
-from .native import awkward, kernel, needs_native
+from .native import awkward, isa, kernel, needs_native  # noqa: F401
 
 pytestmark = needs_native
 
 BFLOAT16 = np.dtype(dtypes.bfloat16.numpy)
 DTYPES = ["float32", "float64", "float16", BFLOAT16, "int8", "int16", "int32", "int64", "uint8", "bool"]
-# By insertion, in narrow digits, in wide ones.
+# Side by side, in narrow digits, in wide ones.
 COUNTS = [1, 2, 31, 40, 700, 5000]
+SIDE_BY_SIDE = [1, 3, 16, 65, 129]
 
 
 def rows(dtype, count):
@@ -84,9 +85,63 @@ def test_kth_value(dtype, count):
             np.testing.assert_array_equal(bits(np.take_along_axis(x, at, 1).reshape(values.shape)), bits(values))
 
 
+def many(dtype, count):
+    """Rows that are several blocks and a few more, each in an order of its own: what `rows` has, and NaN in some of them alone."""
+    random = np.random.default_rng(count)
+    made = np.concatenate([rows(dtype, count)[[0, 1]], *(rows(dtype, count)[1:] for _ in range(2048 // count + 11))])
+    if made.dtype.kind not in "iub":
+        made[random.random(made.shape) < 0.1] = np.nan
+    return random.permuted(made, axis=1)
+
+
+@pytest.mark.usefixtures("isa")
+@pytest.mark.parametrize("count", SIDE_BY_SIDE)
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_short_rows(dtype, count):
+    """Many short rows are NumPy's along the last dim, along the first one and along one between others."""
+    x = many(dtype, count)
+    lying = np.ascontiguousarray(x[: len(x) // 5 * 5].reshape(-1, 5, count).transpose(0, 2, 1))
+    for one, dim in ((x, 1), (np.ascontiguousarray(x.T), 0), (lying, 1)):
+        for descending in (False, True):
+            native, fallback = kernel("sort")
+            answers = (sort(one, dim=dim, descending=descending) for sort in (native, fallback))
+            for made, wanted in zip(*answers, strict=True):
+                np.testing.assert_array_equal(bits(made), bits(np.ascontiguousarray(wanted)))
+        native, fallback = kernel("median_dim")
+        for nan in (False, True):
+            np.testing.assert_array_equal(native(one, dim=dim, nan=nan)[1], fallback(one, dim=dim, nan=nan)[1])
+        native, fallback = kernel("kthvalue")
+        for k in {1, count // 2 + 1, count}:
+            values, places = native(one, k=k, dim=dim, keepdim=True)
+            wanted = fallback(one, k=k, dim=dim, keepdim=True)[0]
+            np.testing.assert_array_equal(values.astype(np.float64), wanted.astype(np.float64))
+            np.testing.assert_array_equal(bits(np.take_along_axis(one, places, dim)), bits(values))
+
+
+@pytest.mark.usefixtures("isa")
+@pytest.mark.parametrize("count", [*SIDE_BY_SIDE, 700, 5000])
+@pytest.mark.parametrize("dtype", DTYPES[:-1], ids=str)
+def test_topk(dtype, count):
+    """The largest and the smallest are the first of NumPy's sorted rows, over the last dim and over another, of many rows and of few."""
+    native, order = kernel("topk")[0], kernel("sort")[1]
+    for x in (many(dtype, count), rows(dtype, count)):
+        for one, dim in ((x, 1), (np.ascontiguousarray(x.T), 0)):
+            for k in {1, count // 3 + 1, count}:
+                for largest in (False, True):
+                    values, places = native(one, k=k, dim=dim, largest=largest, sorted=True)
+                    wanted, at = (np.take(part, range(k), dim) for part in order(one, dim=dim, descending=largest))
+                    np.testing.assert_array_equal(values.astype(np.float64), wanted.astype(np.float64))
+                    np.testing.assert_array_equal(places, at)
+
+
 def test_what_is_empty_or_has_no_dims_is_numpys():
     """Arrays without elements and without dims give what NumPy's kernels give."""
-    for name, options in (("sort", {"dim": 0}), ("kthvalue", {"k": 1, "dim": 0}), ("median_dim", {"dim": 0})):
+    for name, options in (
+        ("sort", {"dim": 0}),
+        ("kthvalue", {"k": 1, "dim": 0}),
+        ("median_dim", {"dim": 0}),
+        ("topk", {"k": 1, "dim": 0}),
+    ):
         native, _ = kernel(name)
         values, places = native(np.array(3.0, np.float32), **options)
         assert (values.tolist(), places.tolist()) == (3.0, 0)

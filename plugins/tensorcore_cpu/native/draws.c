@@ -96,10 +96,10 @@ static PyObject *drawn(PyObject *const *args, const draw_options *options) {
     if (kind == MULTINOMIAL) {
         PyObject *weights = option(options, O_WEIGHTS), *again = option(options, O_REPLACEMENT);
         PyObject *count = PyTuple_CheckExact(shape) && PyTuple_GET_SIZE(shape) == 1 ? PyTuple_GET_ITEM(shape, 0) : NULL;
-        if (!weights || !count || !PyLong_CheckExact(count) || (again != Py_False && size_of(shape, 2) != 1))
+        if (!weights || !count || !PyLong_CheckExact(count))
             Py_RETURN_NONE;
-        PyObject *const given[] = {generator, draw_places, weights, count};
-        return PyObject_VectorcallMethod(draw_names[A_LEND], given, 4, NULL);
+        PyObject *const given[] = {generator, draw_places, weights, count, again && again != Py_False ? Py_True : Py_False};
+        return PyObject_VectorcallMethod(draw_names[A_LEND], given, 5, NULL);
     }
     const npy_intp count = kind == UNKNOWN ? -1 : size_of(shape, NPY_MAX_INTP);
     if (count < 0 || !parameters(kind, options, &a, &b) ||

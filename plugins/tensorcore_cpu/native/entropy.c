@@ -86,12 +86,12 @@ static bool begin_call(class_call *call, PyObject *x, PyObject *target, PyObject
 
 /* Whether every target is a class or ignored: NumPy's kernel says what is wrong with another. */
 static bool known_classes(const class_call *call) {
-    for (npy_intp i = 0; i < call->places; i++) {
-        int64_t class = call->scores.target[i];
-        if ((class < 0 || class >= call->scores.n) && class != call->scores.ignored)
-            return false;
-    }
-    return true;
+    const int64_t *classes = call->scores.target, ignored = call->scores.ignored;
+    const uint64_t count = (uint64_t)call->scores.n;
+    bool other = false;
+    for (npy_intp i = 0; i < call->places; i++)
+        other |= ((uint64_t)classes[i] >= count) & (classes[i] != ignored);
+    return !other;
 }
 
 typedef void (*place_step)(class_call *call, npy_intp first, npy_intp count);
@@ -100,11 +100,11 @@ typedef struct {
     place_step step;
 } place_run;
 
-/* Places of one batch that lie side by side go together. */
+/* Places of one batch that lie side by side go together, those of short ones with those of the next. */
 static void run_places(void *context, npy_intp begin, npy_intp end) {
     const place_run *run = context;
     npy_intp inner = run->call->scores.inner;
-    if (inner == 1) {
+    if (softmax_goes_by_rows(run->call->scores.n, inner)) {
         run->step(run->call, begin, end - begin);
         return;
     }
@@ -119,7 +119,8 @@ static void run_places(void *context, npy_intp begin, npy_intp end) {
 
 static void each_place(class_call *call, place_step step, bool cheap) {
     place_run run = {call, step};
-    native_parallel(call->places, cheap ? GRAIN : native_grain(GRAIN, call->scores.n), run_places, &run);
+    const npy_intp grain = cheap ? GRAIN : native_grain(GRAIN, call->scores.n), inner = call->scores.inner;
+    native_parallel(call->places, (grain + inner - 1) / inner * inner, run_places, &run); /* whole batches */
 }
 
 /* Rows of halves: a few of them are floats at a time. */

@@ -20,7 +20,7 @@ static const struct {
     {"mse_loss", "h"}, {"mse_loss_backward", "h"}, {"smooth_l1_loss", "h"}, {"smooth_l1_loss_backward", "h"},
     {"binary_cross_entropy", "h"}, {"binary_cross_entropy_backward", "h"},
     {"binary_cross_entropy_with_logits", "h"}, {"binary_cross_entropy_with_logits_backward", "h"},
-    {"norm", "h"}, {"prod", "h"}, {"cumprod", "h"}, {"cumsum", "h"}, {"cummax", "h"}, {"cummin", "h"},
+    {"norm", "h"}, {"prod", "h"}, {"cumprod", "h"}, {"cumsum", "h"}, {"cumsum_back", "h"}, {"cummax", "h"}, {"cummin", "h"},
     {"clamp", "h"}, {"clamp_min", "h"}, {"clamp_max", "h"}, {"leaky_relu", "h"}, {"relu_backward", "h"},
     {"leaky_relu_backward", "h"}, {"tanh_backward", "h"}, {"sigmoid_backward", "h"}, {"logsumexp", "h"},
     {"index_add", "h"}, {"scatter_reduce", "h"},

@@ -1,4 +1,4 @@
-/* What goes along a dim one element after the other, and what looks at whole tensors: running extremes and
+/* What goes along a dim one element after the other, and what looks at whole tensors: running
    logarithms of sums, cross products, equality; distances of pairs. */
 #include "lines.h"
 
@@ -20,9 +20,7 @@ enum { GRAIN = 1 << 14 }; /* elements a thread */
 typedef struct {
     const char *x, *y;
     char *values;
-    int64_t *places;
     npy_intp size, after; /* of the dim, and of all behind it */
-    bool largest;
 } line_run;
 
 typedef struct {
@@ -50,61 +48,6 @@ static native_type begin(PyObject *const *args, Py_ssize_t nargs, PyObject *kwna
     run->x = PyArray_BYTES(x);
     *lines = before * run->after;
     return type;
-}
-
-static npy_intp lines_grain(const line_run *run) { return native_grain(GRAIN, run->size); }
-
-/* `line` counts lines; the elements of one are `after` apart. */
-#define EACH_LINE(type)                                                                                       \
-    const line_run *run = context;                                                                            \
-    const npy_intp step = run->after;                                                                         \
-    for (npy_intp line = first; line < end; line++) {                                                         \
-        const npy_intp start = line / step * run->size * step + line % step;                                  \
-        const type *x = (const type *)run->x + start;                                                         \
-        type *made = (type *)run->values + start;
-
-#define EXTREMES(name, type)                                                                                  \
-    static void name(void *context, npy_intp first, npy_intp end) {                                           \
-        EACH_LINE(type)                                                                                       \
-            type best = x[0];                                                                                 \
-            int64_t place = 0;                                                                                \
-            for (npy_intp i = 0; i < run->size; i++) {                                                        \
-                type one = x[i * step];                                                                       \
-                if (one != one || (run->largest ? one >= best : one <= best)) { /* nothing follows NaN but it */ \
-                    best = one;                                                                               \
-                    place = i;                                                                                \
-                }                                                                                             \
-                made[i * step] = best;                                                                        \
-                run->places[start + i * step] = place;                                                        \
-            }                                                                                                 \
-        }                                                                                                     \
-    }
-EXTREMES(extremes_f32, float)
-EXTREMES(extremes_f64, double)
-
-static const native_body EXTREME_BODIES[] = {extremes_f32, extremes_f64};
-
-static PyObject *pair(PyArrayObject *values, PyArrayObject *places) { return Py_BuildValue("(NN)", values, places); }
-
-static PyObject *run_extremes(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
-    PyObject *options[OPTIONS];
-    line_run run = {.largest = *(const char *)kernel->data == 'x'};
-    npy_intp lines;
-    int dim;
-    PyArrayObject *x = (PyArrayObject *)args[0];
-    native_type type = begin(args, nargs, kwnames, 1, options, &run, &lines, &dim);
-    if (type == TYPE_NONE)
-        return NULL;
-    PyArrayObject *values = native_empty(PyArray_NDIM(x), PyArray_DIMS(x), type);
-    PyArrayObject *places = values ? native_empty(PyArray_NDIM(x), PyArray_DIMS(x), TYPE_I64) : NULL;
-    if (!places) {
-        Py_XDECREF(values);
-        return NULL;
-    }
-    run.values = PyArray_BYTES(values);
-    run.places = PyArray_DATA(places);
-    native_parallel(lines, lines_grain(&run), EXTREME_BODIES[type], &run);
-    return pair(values, places);
 }
 
 typedef struct {
@@ -189,7 +132,7 @@ static PyObject *run_cross(const native_kernel *kernel, PyObject *const *args, P
         return made;
     }
     PyObject *options[OPTIONS];
-    line_run run = {.largest = false};
+    line_run run;
     npy_intp lines;
     int dim;
     native_type type = begin(args, nargs, kwnames, 2, options, &run, &lines, &dim);
@@ -402,8 +345,6 @@ int lines_init(void) {
 }
 
 const native_spec lines_kernels[] = {
-    {"cummax", run_extremes, "x", .dense = true},
-    {"cummin", run_extremes, "n", .dense = true},
     {"logcumsumexp", run_logcumsumexp, NULL, .dense = true},
     {"cross", run_cross, NULL},
     {"equal", run_equal, NULL},

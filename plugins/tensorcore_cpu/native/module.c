@@ -51,6 +51,7 @@ static const native_spec *const FAMILIES[] = {
     lapack_factors_kernels,
     complex_numbers_kernels,
     scans_kernels,
+    picks_kernels,
     fft_kernels,
     compare_kernels,
 };
@@ -99,6 +100,7 @@ static int (*const INITS[])(void) = {
     lapack_init,
     complex_numbers_init,
     scans_init,
+    picks_init,
     fft_init,
     compare_init,
     fused_init,

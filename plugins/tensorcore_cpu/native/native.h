@@ -313,6 +313,9 @@ int complex_numbers_init(void);
 extern const native_spec scans_kernels[];
 int scans_init(void);
 
+extern const native_spec picks_kernels[];
+int picks_init(void);
+
 extern const native_spec fft_kernels[];
 int fft_init(void);
 

@@ -213,15 +213,27 @@ typedef struct {
 
 static void run_channels(void *context, npy_intp begin, npy_intp end) {
     const channel_run *run = context;
-    npy_intp most = run->call->inner == 1 ? NORM_CHANNELS : 1;
+    const npy_intp most = norm_channels_together(run->call->inner);
     for (; begin < end; begin++) {
         npy_intp rest = run->call->channels - begin * most;
         run->loop(&run->call->over_channels, begin * most, rest < most ? rest : most);
     }
 }
 
+/* Rows of a batch by statistics that are given, which need not go to one thread. */
+static void run_batch(void *context, npy_intp begin, npy_intp end) {
+    const norm_call *call = context;
+    const npy_intp most = norm_channels_together(call->inner), row = call->channels * call->inner * TYPE_SIZE[call->type];
+    norm_channels part = call->over_channels;
+    part.batch = end - begin;
+    part.x = (const char *)part.x + begin * row;
+    part.out = (char *)part.out + begin * row;
+    for (npy_intp c = 0; c < call->channels; c += most)
+        call->of->channels(&part, c, call->channels - c < most ? call->channels - c : most);
+}
+
 static void each_channel(const norm_call *call, channel_loop loop) {
-    npy_intp most = call->inner == 1 ? NORM_CHANNELS : 1;
+    const npy_intp most = norm_channels_together(call->inner);
     channel_run run = {call, loop};
     native_parallel((call->channels + most - 1) / most, native_grain(GRAIN, call->batch * call->inner * most), run_channels,
                     &run);
@@ -351,7 +363,7 @@ static PyObject *run_backward(const native_kernel *kernel, PyObject *const *args
     /* Channels are what one copy of all elements holds, or a line of one number. */
     PyArrayObject *arrived = (PyArrayObject *)args[0];
     const bool one = call.by_channel && !PyArray_IS_C_CONTIGUOUS(arrived) && native_uniform(arrived);
-    const npy_intp line = !call.by_channel ? call.n : !one ? PyArray_SIZE(call.x) : call.inner > 1 ? call.inner : NORM_CHANNELS;
+    const npy_intp line = !call.by_channel ? call.n : !one ? PyArray_SIZE(call.x) : call.inner > NORM_CHANNELS ? call.inner : NORM_CHANNELS;
     bool ready = PyArray_SIZE((PyArrayObject *)args[0]) == PyArray_SIZE(call.x) && native_real_type(args[0]) == call.type &&
                  native_is_none(args[4]) == !call.centre &&
                  (call.inside && !one ? lying_lines(&call, arrived, &g) : native_lines_of(arrived, line, &g)) &&
@@ -414,7 +426,10 @@ static PyObject *run_by(const native_kernel *kernel, PyObject *const *args, Py_s
                                              others[2] ? PyArray_DATA(others[2]) : NULL,
                                              others[3] ? PyArray_DATA(others[3]) : NULL, PyArray_DATA(others[0]),
                                              PyArray_DATA(others[1]), PyArray_DATA(made)};
-        each_channel(&call, call.of->channels);
+        if (call.channels <= norm_channels_together(call.inner))
+            native_parallel(call.batch, native_grain(GRAIN, call.channels * call.inner), run_batch, &call);
+        else
+            each_channel(&call, call.of->channels);
     }
     for (int k = 0; k < 4; k++)
         Py_XDECREF(others[k]);

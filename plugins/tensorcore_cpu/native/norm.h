@@ -35,14 +35,20 @@ typedef struct {
    and written once a row. In blocks across lines the gradients of 64 rows of 512 took 1.2 times as long on an Emerald Rapids. */
 static inline ptrdiff_t norm_padded(ptrdiff_t n) { return (n + 15) / 16 * 16; }
 
-enum { NORM_CHANNELS = 64 }; /* that a loop over channels of single elements takes at most */
+enum {
+    NORM_CHANNELS = 64,             /* columns that a loop over channels of a few elements takes at most */
+    NORM_INNER = NORM_CHANNELS / 2, /* elements of such channels at most */
+};
+
+/* How many channels of so many elements go together. */
+static inline ptrdiff_t norm_channels_together(ptrdiff_t inner) { return inner <= NORM_INNER ? NORM_CHANNELS / inner : 1; }
 
 typedef struct {
     void (*rows)(const norm_rows *of, ptrdiff_t first, ptrdiff_t count);
     /* The gradients of x (unless `out` is NULL) and of weight and bias, which are added to rows of WIDE numbers of their
        own (unless they are NULL). `space`, at a line of the cache, has room for two blocks of sums. */
     void (*rows_back)(const norm_rows *of, ptrdiff_t first, ptrdiff_t count, double *weight, double *bias, void *space);
-    /* The channels from `first` on. Where inner is 1, at most NORM_CHANNELS of them. */
+    /* The channels from `first` on, at most norm_channels_together of them. */
     void (*channels)(const norm_channels *of, ptrdiff_t first, ptrdiff_t count);
     void (*channels_back)(const norm_channels *of, ptrdiff_t first, ptrdiff_t count);
 } norm_of_real;

@@ -276,17 +276,26 @@ PyObject *native_overwrite_normals(PyObject *module, PyObject *const *args, Py_s
     return serial_normals(args[0], args[1], args[3], type, (PyArrayObject *)Py_NewRef(args[2]), mean, deviation);
 }
 
+/* How many rows of so many numbers are drawn at a time. */
+static npy_intp rows_drawn(npy_intp columns) { return columns < 1024 ? 1024 / columns : 1; }
+
 /* The places of the `count` largest of each row's weights over what is drawn, the largest first, and of equal ones the lower
-   place; 0 over 0 is the least. `drawn` and `best` are room for a row and for `count`. */
+   place; 0 over 0 is the least. `drawn` and `best` are room for rows_drawn(columns) rows and for `count`. */
 static void choose(twister_state *state, const float *weights, npy_intp rows, npy_intp columns, npy_intp count, float *drawn,
                    float *best, int64_t *places) {
-    for (npy_intp row = 0; row < rows; row++, weights += columns, places += count) {
-        loops->exponential_f32(state, drawn, columns, -1.0);
-        for (npy_intp i = 0; i < columns; i++)
-            drawn[i] = weights[i] / drawn[i];
+    const npy_intp most = rows_drawn(columns);
+    const float *ratio = drawn;
+    for (npy_intp row = 0; row < rows; row++, ratio += columns, places += count) {
+        if (row % most == 0) {
+            const npy_intp together = (rows - row < most ? rows - row : most) * columns;
+            loops->exponential_f32(state, drawn, together, -1.0);
+            for (npy_intp i = 0; i < together; i++)
+                drawn[i] = weights[row * columns + i] / drawn[i];
+            ratio = drawn;
+        }
         npy_intp held = 0;
         for (npy_intp i = 0; i < columns; i++) {
-            const float value = drawn[i] >= 0 ? drawn[i] : -1.0f;
+            const float value = ratio[i] >= 0 ? ratio[i] : -1.0f;
             if (held == count && !(value > best[count - 1]))
                 continue;
             npy_intp at = held < count ? held++ : count - 1;
@@ -300,27 +309,72 @@ static void choose(twister_state *state, const float *weights, npy_intp rows, np
     }
 }
 
-/* Whether all weights are at least 0 and finite, and some weight of each row is above 0. */
-static bool weighty(const float *weights, npy_intp rows, npy_intp columns) {
-    bool fine = true;
+/* Whether all weights are at least 0 and finite, and some weight of each row is above 0; and the largest. By their bits, which are in
+   the order of such numbers, and of others larger. */
+static bool weighty(const float *weights, npy_intp rows, npy_intp columns, float *largest) {
+    const float finite = FLT_MAX;
+    uint32_t limit, least = UINT32_MAX, highest = 0;
+    memcpy(&limit, &finite, sizeof limit);
     for (npy_intp row = 0; row < rows; row++, weights += columns) {
-        float most = 0;
+        uint32_t most = 0;
         for (npy_intp i = 0; i < columns; i++) {
-            fine &= weights[i] >= 0 && weights[i] <= FLT_MAX;
-            most = weights[i] > most ? weights[i] : most;
+            const float weight = weights[i] + 0.0f; /* makes of both zeros one */
+            uint32_t bits;
+            memcpy(&bits, &weight, sizeof bits);
+            most = bits > most ? bits : most;
         }
-        fine &= most > 0;
+        least = most < least ? most : least;
+        highest = most > highest ? most : highest;
     }
-    return fine;
+    memcpy(largest, &highest, sizeof highest);
+    return least > 0 && highest <= limit;
 }
 
-/* (capsule, weights, count) -> places drawn without replacement, of each row; None where these are not drawn here. */
+/* How many of the numbers, none of which is below the one before it, are below u. */
+static npy_intp count_below(const float *numbers, npy_intp count, double u) {
+    enum { FEW = 32 }; /* up to which all are looked at */
+    npy_intp below = 0;
+    if (count <= FEW) {
+        for (npy_intp i = 0; i < count; i++)
+            below += numbers[i] < u;
+        return below;
+    }
+    for (npy_intp left = count; left > 0;) {
+        const npy_intp half = left / 2;
+        const bool further = numbers[below + half] < u;
+        below = further ? below + half + 1 : below;
+        left = further ? left - half - 1 : half;
+    }
+    return below;
+}
+
+/* Places of each row's running sums that uniform numbers fall on. `sums` and `uniforms` are room for a row and for rows_drawn(count)
+   of `count`. */
+static void choose_again(twister_state *state, const float *weights, npy_intp rows, npy_intp columns, npy_intp count, float *sums,
+                         double *uniforms, int64_t *places) {
+    const npy_intp most = rows_drawn(count);
+    for (npy_intp row = 0; row < rows; row++, weights += columns, places += count) {
+        float sum = 0;
+        if (row % most == 0)
+            loops->uniform_f64(state, uniforms, (rows - row < most ? rows - row : most) * count, 0, 1);
+        for (npy_intp i = 0; i < columns; i++)
+            sums[i] = sum += weights[i];
+        for (npy_intp i = 0; i < columns; i++)
+            sums[i] /= sum;
+        sums[columns - 1] = 1;
+        for (npy_intp k = 0; k < count; k++)
+            places[k] = count_below(sums, columns, uniforms[row % most * count + k]);
+    }
+}
+
+/* (capsule, weights, count, replacement) -> places drawn of each row; None where these are not drawn here. */
 PyObject *native_multinomial(PyObject *module, PyObject *const *args, Py_ssize_t nargs) {
     enum { FEW = 64 };
-    if (nargs != 3 || !PyCapsule_CheckExact(args[0]) || !PyLong_CheckExact(args[2]))
-        return PyErr_Format(PyExc_TypeError, "multinomial: expected a capsule, an array and an int, got %zd arguments", nargs);
+    if (nargs != 4 || !PyCapsule_CheckExact(args[0]) || !PyLong_CheckExact(args[2]))
+        return PyErr_Format(PyExc_TypeError, "multinomial: expected a capsule, an array, an int and a bool, got %zd arguments", nargs);
     const npy_intp count = PyLong_AsSsize_t(args[2]);
-    if (native_real_type(args[1]) != TYPE_F32 || count < 1 || count > FEW) {
+    const bool again = args[3] == Py_True && count > 1;
+    if (native_real_type(args[1]) != TYPE_F32 || count < 1 || count > (again ? 1 << 24 : FEW)) {
         PyErr_Clear();
         Py_RETURN_NONE;
     }
@@ -328,28 +382,32 @@ PyObject *native_multinomial(PyObject *module, PyObject *const *args, Py_ssize_t
     const int ndim = PyArray_NDIM(x);
     const npy_intp columns = ndim ? PyArray_DIM(x, ndim - 1) : 0, rows = ndim == 2 ? PyArray_DIM(x, 0) : 1;
     const float *weights = PyArray_DATA(x);
-    if (ndim < 1 || ndim > 2 || !PyArray_IS_C_CONTIGUOUS(x) || !rows || columns < count || columns > 1 << 24 ||
-        !weighty(weights, rows, columns))
+    float largest;
+    if (ndim < 1 || ndim > 2 || !PyArray_IS_C_CONTIGUOUS(x) || !rows || !columns || (columns < count && !again) || columns > 1 << 24 ||
+        !weighty(weights, rows, columns, &largest) || (again && largest > FLT_MAX / (float)(2 * columns))) /* no sum is infinite */
         Py_RETURN_NONE;
     const bit_generator *generator = PyCapsule_GetPointer(args[0], "BitGenerator");
     if (!generator)
         return NULL;
     const npy_intp shape[2] = {ndim == 2 ? rows : count, count};
+    const size_t numbers = (size_t)(columns * (again ? 1 : rows_drawn(columns))) * sizeof(float), sums = (numbers + 63) & ~(size_t)63;
+    const size_t bytes = sums + (again ? (size_t)(count * rows_drawn(count)) * sizeof(double) : 0);
     PyArrayObject *made = native_empty(ndim, shape, TYPE_I64);
-    float *drawn = native_scratch(columns * sizeof(float)), best[FEW];
-    if (!made || !drawn) {
+    char *room = native_scratch(bytes);
+    float *drawn = (float *)room, best[FEW];
+    if (!made || !room) {
         Py_XDECREF(made);
-        native_scratch_free(drawn, columns * sizeof(float));
+        native_scratch_free(room, bytes);
         return PyErr_Occurred() ? NULL : PyErr_NoMemory();
     }
-    if (rows * columns < MANY) {
+    PyThreadState *thread = rows * (columns + count) < MANY ? NULL : PyEval_SaveThread();
+    if (again)
+        choose_again(generator->state, weights, rows, columns, count, drawn, (double *)(room + sums), PyArray_DATA(made));
+    else
         choose(generator->state, weights, rows, columns, count, drawn, best, PyArray_DATA(made));
-    } else {
-        Py_BEGIN_ALLOW_THREADS
-        choose(generator->state, weights, rows, columns, count, drawn, best, PyArray_DATA(made));
-        Py_END_ALLOW_THREADS
-    }
-    native_scratch_free(drawn, columns * sizeof(float));
+    if (thread)
+        PyEval_RestoreThread(thread);
+    native_scratch_free(room, bytes);
     return (PyObject *)made;
 }
 

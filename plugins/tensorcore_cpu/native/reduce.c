@@ -18,9 +18,12 @@ static const reduce_loops *loops;
 enum { DIM, KEEPDIM, DTYPE, CORRECTION, ROOT, OPTIONS };
 static PyObject *names[OPTIONS];
 
-enum { GRAIN = 1 << 15 }; /* elements that are worth a second thread */
-enum { FEW = 64 }; /* elements of rows that are turned over, but for sums */
-enum { NARROW = 16, WIDE = 8, MANY = 64 }; /* columns of which WIDE rows are one, where they are MANY */
+enum {
+    GRAIN = 1 << 15, /* elements that are worth a second thread */
+    FEW = 64,        /* elements of rows that are turned over, but for sums */
+    NARROW = 16, WIDE = 8, MANY = 64, /* columns of which WIDE rows are one, where they are MANY */
+    SHORT_LINE = 64, /* elements of lines that cumsum leaves to scans.c */
+};
 
 typedef enum { SUM, MEAN, APART, VAR, LARGEST, SMALLEST, PRODUCT } what; /* sums up to VAR */
 
@@ -490,6 +493,8 @@ static PyObject *run_cumsum(const native_kernel *kernel, PyObject *const *args, 
     if (!options(args, nargs, kwnames, DTYPE + 1, given) || (given[DTYPE] && given[DTYPE] != Py_None) || !given[DIM] ||
         !PyLong_CheckExact(given[DIM]) || !native_folded(&of, args[0], native_real_type(args[0]), given[DIM], NULL))
         return NULL;
+    if (of.inner <= 4 ? of.inner > 1 || of.count <= SHORT_LINE : of.inner * of.count <= SHORT_LINE * SHORT_LINE && of.outer > 1)
+        return NULL; /* scans.c takes lines of few rows or columns many at a time */
     PyArrayObject *made = native_empty(PyArray_NDIM(of.array), PyArray_DIMS(of.array), of.type);
     if (!made)
         return NULL;

@@ -1,5 +1,5 @@
-/* Running sums of integers and complex numbers, running products, running extremes of integers: strips of columns along a dim. Sums
-   of floats are in reduce.c, their extremes in lines.c. */
+/* Running sums of integers, complex numbers and short lines, sums from the end, running products, running extremes: strips of columns
+   along a dim. Sums of long lines of floats are in reduce.c. */
 #include "scans.h"
 
 #include "complex_numbers.h"
@@ -19,18 +19,20 @@ typedef struct {
     char *made;
     int64_t *places;
     npy_intp count, inner, strips, size; /* of the dim, elements behind it, strips of them, bytes of one */
+    bool back;                           /* from the end */
 } scan_run;
 
 static void run_strips(void *context, npy_intp begin, npy_intp end) {
     const scan_run *run = context;
-    for (npy_intp i = begin; i < end; i++) {
+    for (npy_intp i = begin, lines; i < end; i += lines) {
         const npy_intp column = i % run->strips * SCAN_STRIP, rest = run->inner - column;
         const npy_intp first = i / run->strips * run->count * run->inner + column, offset = first * run->size;
-        const npy_intp width = rest < SCAN_STRIP ? rest : SCAN_STRIP;
+        lines = run->strips == 1 ? end - begin : 1;
+        const scan_shape shape = {lines, run->count, run->inner, rest < SCAN_STRIP ? rest : SCAN_STRIP, run->back};
         if (run->with_places)
-            run->with_places(run->x + offset, run->made + offset, run->places + first, run->count, run->inner, width);
+            run->with_places(run->x + offset, run->made + offset, run->places + first, &shape);
         else
-            run->loop(run->x + offset, run->made + offset, run->count, run->inner, width);
+            run->loop(run->x + offset, run->made + offset, &shape);
     }
 }
 
@@ -74,14 +76,17 @@ static bool read_dim(PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames,
     return true;
 }
 
+/* cumsum of what reduce.c leaves to this, and with data cumsum_back. */
 static PyObject *run_sums(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     PyObject *dim;
     if (!read_dim(args, nargs, kwnames, &dim))
         return NULL;
     const native_type parts = native_complex_type(args[0]), type = parts == TYPE_NONE ? native_array_type(args[0]) : parts;
+    const scan_loops *loops = PICK(scan_loops);
     if (type == TYPE_NONE)
         return NULL;
-    return scanned(&(scan_run){.loop = PICK(scan_loops)->sum[type]}, args[0], dim, type, parts != TYPE_NONE);
+    scan_run run = {.loop = parts != TYPE_NONE ? loops->pair_sum[parts] : loops->sum[type], .back = kernel->data != NULL};
+    return scanned(&run, args[0], dim, type, parts != TYPE_NONE);
 }
 
 static PyObject *run_products(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
@@ -113,7 +118,8 @@ int scans_init(void) {
 const native_spec scans_kernels[] = {
     {"cumprod", run_products, .dense = true},
     {"cumsum_beneath", run_sums, .dense = true},
-    {"cummax_beneath", run_extremes, .dense = true},
-    {"cummin_beneath", run_extremes, "n", .dense = true},
+    {"cumsum_back", run_sums, "b", .dense = true},
+    {"cummax", run_extremes, .dense = true},
+    {"cummin", run_extremes, "n", .dense = true},
     {NULL, NULL, NULL},
 };

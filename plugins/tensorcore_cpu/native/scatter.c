@@ -29,6 +29,7 @@ static PyObject *sum_name;
 
 enum {
     GRAIN = 1 << 14, /* elements a thread */
+    SHORT_ROW = 128, /* elements */
     MOST_KEPT = 128, /* the k of topk up to which insertion is fast */
     LISTED = 16,     /* elements of a slice from which on it pays to find all that goes to one place */
 };
@@ -416,6 +417,9 @@ static PyObject *run_topk(const native_kernel *kernel, PyObject *const *args, Py
         !native_options(args, nargs, kwnames, names, OPTIONS, options) || !native_double(options[K], &k) || k < 1 ||
         k > MOST_KEPT || !at_dim(options[DIM], PyArray_NDIM(array), &dim) || dim != PyArray_NDIM(array) - 1 ||
         k > PyArray_DIM(array, dim))
+        return NULL;
+    const npy_intp n = PyArray_DIM(array, dim);
+    if (n <= SHORT_ROW && k * 16 > (double)n && PyArray_SIZE(array) >= 8 * n) /* sort.c puts such rows in order side by side */
         return NULL;
     PyArrayObject *x = native_dense(args[0]);
     if (!x)

@@ -31,7 +31,7 @@ static void run_rows(void *context, npy_intp begin, npy_intp end) {
     const softmax_run *run = context;
     const char *x = run->x.data, *y = run->y.data;
     const softmax_lines lines = {x + begin * run->x.step * run->size, y + begin * run->y.step * run->size, run->x.step,
-                                 run->y.step, run->out + begin * run->n * run->size, end - begin, run->n};
+                                 run->y.step, run->out + begin * run->n * run->inner * run->size, end - begin, run->n, run->inner};
     run->rows(&lines);
 }
 
@@ -69,14 +69,16 @@ static PyObject *run_softmax(const native_kernel *kernel, PyObject *const *args,
     native_around(first, (int)dim, &before, &run.inner);
     PyArrayObject *made = NULL;
     run.one = op->inputs == 2 && run.inner > 1 && !PyArray_IS_C_CONTIGUOUS(first) && native_uniform(first);
-    /* Columns are what one copy of all elements holds. */
-    if (native_lines_of(first, run.one ? COLUMNS : run.inner == 1 ? run.n : PyArray_SIZE(first), &run.x) &&
-        native_lines_of(second, run.inner == 1 ? run.n : PyArray_SIZE(first), &run.y))
+    const npy_intp row = run.n * run.inner; /* few columns go as rows, many of them at a time; others are what one copy of all holds */
+    const bool rows = run.inner == 1 || (before > 1 && softmax_goes_by_rows(run.n, run.inner));
+    run.one &= !rows;
+    if (native_lines_of(first, run.one ? COLUMNS : rows ? row : PyArray_SIZE(first), &run.x) &&
+        native_lines_of(second, rows ? row : PyArray_SIZE(first), &run.y))
         made = native_empty(ndim, PyArray_DIMS(first), type);
     if (made) {
         run.out = PyArray_BYTES(made);
-        if (run.inner == 1) {
-            native_parallel(before, native_grain(GRAIN, run.n), run_rows, &run);
+        if (rows) {
+            native_parallel(before, native_grain(GRAIN, row), run_rows, &run);
         } else {
             run.tiles = (run.inner + COLUMNS - 1) / COLUMNS;
             npy_intp tile = run.inner < COLUMNS ? run.inner : COLUMNS;
@@ -93,16 +95,19 @@ typedef struct {
     class_scores scores; /* whose `top` becomes the result */
     native_type type;
     npy_intp tiles;
+    bool by_rows;
 } sums_run;
 
 /* An infinite largest element is the result, but where a NaN stands in its line. */
 #define ADD_LOGARITHMS(type)                                                                                  \
     for (npy_intp k = first; k < first + count; k++) {                                                        \
         type *made = (type *)scores->top + k;                                                                 \
+        if (!isinf(*made)) {                                                                                  \
+            *made += ((const type *)scores->less)[k];                                                         \
+            continue;                                                                                         \
+        }                                                                                                     \
         const type *x = (const type *)scores->x + k / inner * n * inner + k % inner;                          \
-        const bool infinite = isinf(*made);                                                                   \
-        *made += infinite ? 0 : ((const type *)scores->less)[k];                                              \
-        for (npy_intp i = 0; infinite && i < n; i++)                                                          \
+        for (npy_intp i = 0; i < n; i++)                                                                      \
             *made = x[i * inner] != x[i * inner] ? x[i * inner] : *made;                                      \
     }
 
@@ -112,14 +117,14 @@ static void run_sums(void *context, npy_intp begin, npy_intp end) {
     const npy_intp n = scores->n, inner = scores->inner;
     for (npy_intp tile = begin; tile < end; tile++) {
         const npy_intp column = tile % run->tiles * COLUMNS, rest = inner - column;
-        const npy_intp first = inner == 1 ? begin : tile / run->tiles * inner + column;
-        const npy_intp count = inner == 1 ? end - begin : rest < COLUMNS ? rest : COLUMNS;
+        const npy_intp first = run->by_rows ? begin * inner : tile / run->tiles * inner + column;
+        const npy_intp count = run->by_rows ? (end - begin) * inner : rest < COLUMNS ? rest : COLUMNS;
         run->of->statistics(scores, first, count);
         if (run->type == TYPE_F32)
             ADD_LOGARITHMS(float)
         else
             ADD_LOGARITHMS(double)
-        if (inner == 1) /* all rows in one call */
+        if (run->by_rows) /* all rows in one call */
             break;
     }
 }
@@ -157,6 +162,7 @@ static PyObject *run_logsumexp(const native_kernel *kernel, PyObject *const *arg
         run.scores.top = PyArray_DATA(made);
         run.scores.less = less;
         run.tiles = (inner + COLUMNS - 1) / COLUMNS;
+        run.by_rows = softmax_goes_by_rows(run.scores.n, inner);
         native_parallel(before * run.tiles, native_grain(GRAIN, run.scores.n * (inner < COLUMNS ? inner : COLUMNS)), run_sums, &run);
     } else if (made) {
         Py_CLEAR(made);

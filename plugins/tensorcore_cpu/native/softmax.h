@@ -7,13 +7,19 @@
 enum { SOFTMAX, LOG_SOFTMAX, SOFTMAX_BACKWARD, LOG_SOFTMAX_BACKWARD, SOFTMAX_OPS };
 enum { COLUMNS = 128 }; /* that go through a loop over columns at most */
 enum { NARROW = 16 };   /* elements of rows that go through it, turned over */
+enum { TURNED = NARROW * COLUMNS }; /* elements that are turned over at a time */
 
-/* `count` rows of n elements. The forward loops read x alone, y is NULL; the backward ones g = x and the result y. */
+enum { FEW = 32, SHORT = 128 };     /* columns below which rows of them are turned over, and elements of such rows at most */
+
+/* Whether lines of n elements, `inner` apart, go many batches at a time. */
+static inline bool softmax_goes_by_rows(ptrdiff_t n, ptrdiff_t inner) { return inner == 1 || (inner < FEW && n * inner <= SHORT); }
+
+/* `count` rows of n elements, or of n times `inner` whose columns are lines of n. The forward loops read x alone, y is NULL; the backward ones g = x and the result y. */
 typedef struct {
     const void *x, *y;
     ptrdiff_t x_step, y_step; /* from a row to the next */
     void *out;
-    ptrdiff_t count, n;
+    ptrdiff_t count, n, inner;
 } softmax_lines;
 typedef void (*softmax_rows)(const softmax_lines *of);
 /* n rows of `width` elements, `inner` elements apart, those of x `apart`; each column by itself. */
@@ -34,7 +40,7 @@ typedef struct {
 typedef struct {
     softmax_rows rows[SOFTMAX_OPS];
     softmax_columns columns[SOFTMAX_OPS];
-    /* Fills top and less for the places from `first` on: rows where inner is 1, else `count` columns of one batch. */
+    /* Fills top and less for the places from `first` on: of whole batches where they go by rows, else of `count` columns of one. */
     void (*statistics)(const class_scores *scores, ptrdiff_t first, ptrdiff_t count);
     /* Fills each, and puts the weighted loss of each place to `losses`; top is NULL where x holds logarithms. */
     void (*losses)(const class_scores *scores, void *losses, ptrdiff_t first, ptrdiff_t count);

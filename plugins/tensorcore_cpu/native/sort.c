@@ -1,60 +1,34 @@
-/* sort, kthvalue and median_dim: elements as unsigned keys in their order, which go through buckets digit by digit.
+/* sort, topk, kthvalue and median_dim: elements as unsigned keys in their order, which go through buckets digit by digit.
 
    A radix sort from the lowest digit (Knuth, The Art of Computer Programming, vol. 3, 5.2.5) is stable and reads each element
-   once for each digit; a digit that all keys share is left out. The k-th element needs only the bucket that it lies in. */
-#include "native.h"
+   once for each digit; a digit that all keys share is left out. The k-th element needs only the bucket that it lies in. Short rows
+   are sorted side by side (loops/sort.c). */
+#include "sort.h"
+
 #include "rows.h"
 
 #include <string.h>
 
-enum { DIM, DESCENDING, STABLE, K, KEEPDIM, WITH_NAN, OPTIONS };
+DECLARE_LOOPS(sort_loops, sort_loops);
+
+enum { DIM, DESCENDING, STABLE, K, KEEPDIM, WITH_NAN, LARGEST, SORTED, OPTIONS };
 static PyObject *names[OPTIONS];
-static const char *const NAMES[OPTIONS] = {"dim", "descending", "stable", "k", "keepdim", "nan"};
+static const char *const NAMES[OPTIONS] = {"dim", "descending", "stable", "k", "keepdim", "nan", "largest", "sorted"};
 
 enum {
-    FEW = 32,        /* elements that are sorted by insertion */
+    FEW = 32,        /* elements of rows that are sorted side by side, and where eight rows fill vectors more: */
+    IN_ORDER = 128, PICKED = 64, /* to be put in order, to find one of them */
     MANY = 1 << 12,  /* elements from which on digits are wide */
     NARROW = 8, WIDE = 11, /* bits of a digit */
     COUNTS = 6 << WIDE,    /* more than the buckets of all digits of any key */
     GRAIN = 1 << 13, /* elements that are worth a second thread */
 };
 
-typedef enum { SORT, KTH, MEDIAN } order_op;
-
 typedef struct {
-    order_op op;
-    native_type type;
-    const char *x;
-    char *values;
-    int64_t *places;
-    npy_intp n, inner, size; /* elements along the dim, elements from one to the next, bytes of one */
-    npy_intp rank;           /* from 0, of the k-th */
-    bool descending, with_nan;
+    order_call of;
+    bool side_by_side;
     _Atomic bool failed;
 } order_run;
-
-/* Keys: unsigned numbers in the order of the elements; zeros are equal, NaN is the largest. */
-
-static inline uint32_t key_of_float(float value) {
-    uint32_t bits;
-    value += 0.0f; /* makes of both zeros one */
-    memcpy(&bits, &value, sizeof bits);
-    return value != value ? UINT32_MAX : bits & 0x80000000u ? ~bits : bits | 0x80000000u;
-}
-
-static inline uint64_t key_of_double(double value) {
-    uint64_t bits;
-    value += 0.0;
-    memcpy(&bits, &value, sizeof bits);
-    return value != value ? UINT64_MAX : bits >> 63 ? ~bits : bits | (uint64_t)1 << 63;
-}
-
-/* Of 16 bits, where those of infinity are given. */
-static inline uint32_t key_of_half(uint16_t bits, uint16_t infinity) {
-    if ((bits & 0x7fff) > infinity)
-        return UINT16_MAX;
-    return (uint16_t)(!(bits & 0x7fff) ? 0x8000 : bits & 0x8000 ? ~bits : bits | 0x8000);
-}
 
 #define EACH_KEY(element, KEY)                                                                                \
     for (npy_intp i = 0; i < n; i++) {                                                                        \
@@ -72,35 +46,35 @@ typedef struct {
     uint64_t key, at;
 } pair_u64;
 
-static void keys_u32(const order_run *run, const char *x, pair_u32 *pairs) {
+static void keys_u32(const order_call *run, const char *x, pair_u32 *pairs) {
     const npy_intp n = run->n, step = run->inner * run->size;
     const uint32_t flip = run->descending ? UINT32_MAX : 0;
     switch (run->type) {
     case TYPE_F32:
         EACH_KEY(float, key_of_float(value))
     case TYPE_F16:
-        EACH_KEY(uint16_t, key_of_half(value, 0x7c00))
+        EACH_KEY(uint16_t, key_of_f16(value))
     case TYPE_BF16:
-        EACH_KEY(uint16_t, key_of_half(value, 0x7f80))
+        EACH_KEY(uint16_t, key_of_bf16(value))
     case TYPE_I8:
-        EACH_KEY(int8_t, (uint32_t)(value + 0x80))
+        EACH_KEY(int8_t, key_of_i8(value))
     case TYPE_I16:
-        EACH_KEY(int16_t, (uint32_t)(value + 0x8000))
+        EACH_KEY(int16_t, key_of_i16(value))
     case TYPE_I32:
-        EACH_KEY(int32_t, (uint32_t)value ^ 0x80000000u)
+        EACH_KEY(int32_t, key_of_i32(value))
     default:
-        EACH_KEY(uint8_t, (uint32_t)value)
+        EACH_KEY(uint8_t, key_of_u8(value))
     }
 }
 
-static void keys_u64(const order_run *run, const char *x, pair_u64 *pairs) {
+static void keys_u64(const order_call *run, const char *x, pair_u64 *pairs) {
     const npy_intp n = run->n, step = run->inner * run->size;
     const uint64_t flip = run->descending ? UINT64_MAX : 0;
     switch (run->type) {
     case TYPE_F64:
         EACH_KEY(double, key_of_double(value))
     default:
-        EACH_KEY(int64_t, (uint64_t)value ^ (uint64_t)1 << 63)
+        EACH_KEY(int64_t, key_of_i64(value))
     }
 }
 
@@ -122,13 +96,8 @@ static inline void copy_element(char *to, const char *from, npy_intp size) {
 
 static bool is_real_type(native_type type) { return type <= TYPE_F16; }
 
-/* The key of NaN. */
-static uint64_t highest_key(native_type type) {
-    return type == TYPE_F64 ? UINT64_MAX : type == TYPE_F32 ? UINT32_MAX : UINT16_MAX;
-}
-
 /* The two widths. `other` has room for as many pairs; what is answered is the one in which they lie then. */
-#define ORDER(pair, keys, sort, sort_by, nth, run_row, BITS)                                                  \
+#define ORDER(pair, keys, sort, sort_by, nth, top, run_row, BITS)                                             \
     static inline __attribute__((always_inline)) pair *sort_by(pair *pairs, pair *other, npy_intp n,          \
                                                                uint32_t *counts, int bits) {                  \
         const int digits = (BITS + bits - 1) / bits;                                                          \
@@ -160,7 +129,7 @@ static uint64_t highest_key(native_type type) {
             return sort_by(pairs, other, n, counts, WIDE);                                                    \
         if (n > FEW)                                                                                          \
             return sort_by(pairs, other, n, counts, NARROW);                                                  \
-        for (npy_intp i = 1; i < n; i++) {                                                                    \
+        for (npy_intp i = 1; i < n; i++) { /* the few that are left of a longer row */                        \
             const pair one = pairs[i];                                                                        \
             npy_intp at = i;                                                                                  \
             for (; at > 0 && pairs[at - 1].key > one.key; at--)                                               \
@@ -192,14 +161,29 @@ static uint64_t highest_key(native_type type) {
         return (npy_intp)pairs[rank].at;                                                                      \
     }                                                                                                         \
                                                                                                               \
-    static void run_row(const order_run *run, const char *x, char *values, int64_t *places, void *room,       \
+    /* Leaves the first `kept` of them in their order, in the order of places. */                             \
+    static void top(pair *pairs, pair *other, npy_intp n, npy_intp kept, uint32_t *counts) {                  \
+        memcpy(other, pairs, (size_t)n * sizeof *pairs);                                                      \
+        const pair last = pairs[nth(other, n, kept - 1, counts)];                                             \
+        npy_intp left = 0;                                                                                    \
+        for (npy_intp i = 0; i < n; i++) {                                                                    \
+            const pair one = pairs[i];                                                                        \
+            pairs[left] = one;                                                                                \
+            left += one.key < last.key || (one.key == last.key && one.at <= last.at);                         \
+        }                                                                                                     \
+    }                                                                                                         \
+                                                                                                              \
+    static void run_row(const order_call *run, const char *x, char *values, int64_t *places, void *room,       \
                         uint32_t *counts) {                                                                   \
         pair *pairs = room;                                                                                   \
         keys(run, x, pairs);                                                                                  \
         const npy_intp step = run->inner * run->size;                                                         \
-        if (run->op == SORT) {                                                                                \
-            pairs = sort(pairs, pairs + run->n, run->n, counts);                                              \
-            for (npy_intp i = 0; i < run->n; i++) {                                                           \
+        if (run->op <= TOP) {                                                                                 \
+            const npy_intp kept = run->kept;                                                                  \
+            if (kept < run->n)                                                                                \
+                top(pairs, pairs + run->n, run->n, kept, counts);                                             \
+            pairs = sort(pairs, pairs + run->n, kept, counts);                                                \
+            for (npy_intp i = 0; i < kept; i++) {                                                             \
                 const npy_intp at = (npy_intp)pairs[i].at;                                                    \
                 places[i * run->inner] = at;                                                                  \
                 copy_element(values + i * step, x + at * step, run->size);                                    \
@@ -222,24 +206,27 @@ static uint64_t highest_key(native_type type) {
         copy_element(values, x + at * step, run->size);                                                       \
     }
 
-ORDER(pair_u32, keys_u32, sort_u32, sort_u32_by, nth_u32, run_row_u32, 32)
-ORDER(pair_u64, keys_u64, sort_u64, sort_u64_by, nth_u64, run_row_u64, 64)
+ORDER(pair_u32, keys_u32, sort_u32, sort_u32_by, nth_u32, top_u32, run_row_u32, 32)
+ORDER(pair_u64, keys_u64, sort_u64, sort_u64_by, nth_u64, top_u64, run_row_u64, 64)
 
-/* Rows are counted over the dims before and after the one that is sorted. */
 static void run_rows(void *context, npy_intp begin, npy_intp end) {
-    order_run *run = context;
+    order_run *const state = context;
+    const order_call *run = &state->of;
+    if (state->side_by_side) {
+        PICK(sort_loops)->rows[run->type](run, begin, end - begin);
+        return;
+    }
     const bool wide = run->size == 8;
-    const size_t pairs = (size_t)run->n * (run->op == SORT ? 2 : 1) * (wide ? sizeof(pair_u64) : sizeof(pair_u32));
+    const size_t pairs = (size_t)run->n * (run->op <= TOP ? 2 : 1) * (wide ? sizeof(pair_u64) : sizeof(pair_u32));
     const size_t bytes = pairs + COUNTS * sizeof(uint32_t);
     char *room = native_scratch(bytes);
     if (!room) {
-        run->failed = true;
+        state->failed = true;
         return;
     }
     uint32_t *counts = (uint32_t *)(room + pairs);
     for (; begin < end; begin++) {
-        const npy_intp from = begin / run->inner * run->inner * run->n + begin % run->inner;
-        const npy_intp to = run->op == SORT ? from : begin;
+        const npy_intp from = order_start(run, begin), to = order_target(run, begin);
         (wide ? run_row_u64 : run_row_u32)(run, run->x + from * run->size, run->values + to * run->size, run->places + to,
                                            room, counts);
     }
@@ -252,12 +239,11 @@ static PyObject *run_order(const native_kernel *kernel, PyObject *const *args, P
     double dim, k = 1;
     const native_type type = nargs == 1 ? native_array_type(args[0]) : TYPE_NONE;
     if (type == TYPE_NONE || !kwnames || !native_options(args, nargs, kwnames, names, OPTIONS, options) ||
-        !native_double(options[DIM], &dim) || (op == KTH && !native_double(options[K], &k)))
+        !native_double(options[DIM], &dim) || ((op == TOP || op == KTH) && !native_double(options[K], &k)))
         return NULL;
     PyArrayObject *array = (PyArrayObject *)args[0];
     const int ndim = PyArray_NDIM(array), at = (int)dim;
-    if (at < 0 || at >= ndim || !PyArray_SIZE(array) || PyArray_DIM(array, at) > UINT32_MAX / 2 || k < 1 ||
-        (op == KTH && k > PyArray_DIM(array, at)))
+    if (at < 0 || at >= ndim || !PyArray_SIZE(array) || PyArray_DIM(array, at) > UINT32_MAX / 2 || k < 1 || k > PyArray_DIM(array, at))
         return NULL;
     PyArrayObject *x = native_dense(args[0]);
     if (!x)
@@ -265,19 +251,21 @@ static PyObject *run_order(const native_kernel *kernel, PyObject *const *args, P
     npy_intp shape[NATIVE_DIMS], before, inner;
     int dims = 0;
     for (int i = 0; i < ndim; i++) {
-        if (op == SORT || i != at)
-            shape[dims++] = PyArray_DIM(x, i);
+        if (op <= TOP || i != at)
+            shape[dims++] = op == TOP && i == at ? (npy_intp)k : PyArray_DIM(x, i);
         else if (options[KEEPDIM] && PyObject_IsTrue(options[KEEPDIM]) == 1)
             shape[dims++] = 1;
     }
     native_around(x, at, &before, &inner);
     PyArrayObject *values = native_empty(dims, shape, type), *places = native_empty(dims, shape, TYPE_I64);
     if (values && places) {
-        order_run run = {.op = op, .type = type, .x = PyArray_BYTES(x), .values = PyArray_BYTES(values),
-                         .places = PyArray_DATA(places), .n = PyArray_DIM(x, at), .inner = inner, .size = TYPE_SIZE[type],
-                         .rank = (npy_intp)k - 1, .descending = op == SORT && options[DESCENDING] == Py_True,
-                         .with_nan = options[WITH_NAN] != Py_False};
-        native_parallel(before * inner, native_grain(GRAIN, run.n), run_rows, &run);
+        order_run run = {{.op = op, .type = type, .x = PyArray_BYTES(x), .values = PyArray_BYTES(values),
+                          .places = PyArray_DATA(places), .n = PyArray_DIM(x, at), .inner = inner, .size = TYPE_SIZE[type],
+                          .kept = op == TOP ? (npy_intp)k : PyArray_DIM(x, at), .rank = (npy_intp)k - 1,
+                          .descending = (op == SORT && options[DESCENDING] == Py_True) || (op == TOP && options[LARGEST] != Py_False),
+                          .with_nan = options[WITH_NAN] != Py_False}};
+        run.side_by_side = run.of.n <= FEW || (before * inner >= 8 && run.of.n <= (op <= TOP ? IN_ORDER : PICKED));
+        native_parallel(before * inner, native_grain(GRAIN, run.of.n), run_rows, &run);
         answer = run.failed ? PyErr_NoMemory() : PyTuple_Pack(2, (PyObject *)values, (PyObject *)places);
     }
     Py_XDECREF(values);
@@ -295,6 +283,7 @@ int sort_init(void) {
 
 const native_spec sort_kernels[] = {
     {"sort", run_order, &(const order_op){SORT}},
+    {"topk_beneath", run_order, &(const order_op){TOP}},
     {"kthvalue", run_order, &(const order_op){KTH}},
     {"median_dim", run_order, &(const order_op){MEDIAN}},
     {NULL, NULL, NULL},

@@ -5,6 +5,9 @@
 
 enum {
     NORM_BLOCK = 32,      /* rows whose sums by column are taken in their own precision before they go to a wider one */
+    NORM_NARROW = 16,     /* elements of rows that are turned over, and how many of those at a time */
+    NORM_TURNED = 128,
+    NORM_VECTORS = 8,     /* of rows whose sums are made side by side */
     PAIR_BYTES = 6 << 10, /* of a row: two of them, where they are written to and the weights fit the first cache */
 };
 

@@ -71,10 +71,18 @@ ALWAYS_INLINE void F(scaled_row)(const norm_rows *of, ptrdiff_t r, REAL middle, 
     }
 }
 
+#include "norm_short_of_real.h"
+
 /* Rows that leave room for one another in the first cache go two by two: while the one's sum goes from lane to lane, the
    other's is made. */
 static void F(norm_rows)(const norm_rows *of, ptrdiff_t first, ptrdiff_t count) {
     const ptrdiff_t n = of->n, last = first + count, together = n * (ptrdiff_t)sizeof(REAL) > PAIR_BYTES ? 1 : 2;
+    if (n <= NORM_NARROW && F(narrow_rows)(of, first, count))
+        return;
+    if (n >= LANES && n <= NORM_VECTORS * LANES) {
+        F(short_rows)(of, first, count);
+        return;
+    }
     for (ptrdiff_t r = first, rows; r < last; r += rows) {
         const REAL *x = (const REAL *)of->x + r * n;
         REAL middle[2] = {0}, scale[2];
@@ -227,45 +235,79 @@ static void F(norm_rows_back)(const norm_rows *of, ptrdiff_t first, ptrdiff_t co
 
 /* Channels */
 
-/* Channels of single elements, side by side: each batch is a row of them. */
-static void F(single_channels)(const norm_channels *of, ptrdiff_t first, ptrdiff_t count) {
-    const REAL *x = (const REAL *)of->x + first, *w = of->weight, *b = of->bias;
-    REAL *out = (REAL *)of->out + first, block[NORM_CHANNELS] = {0}, mean[NORM_CHANNELS] = {0}, scale[NORM_CHANNELS];
-    REAL shift[NORM_CHANNELS];
+/* Channels of so few elements that several lie in a row of columns, of single ones a column each. */
+
+/* Makes each column's total that of its channel. */
+ALWAYS_INLINE void F(of_channels)(double *total, ptrdiff_t count, ptrdiff_t inner) {
+    for (ptrdiff_t c = 0; c < count && inner > 1; c++, total += inner) {
+        double all = 0;
+        for (ptrdiff_t j = 0; j < inner; j++)
+            all += total[j];
+        for (ptrdiff_t j = 0; j < inner; j++)
+            total[j] = all;
+    }
+}
+
+/* One number of each channel to each of its columns, `otherwise` where there are none. */
+ALWAYS_INLINE void F(to_columns)(const REAL *from, ptrdiff_t count, ptrdiff_t inner, REAL otherwise, REAL *to) {
+    if (!from || inner == 1) {
+        for (ptrdiff_t i = 0; i < count * inner; i++)
+            to[i] = from ? from[i] : otherwise;
+        return;
+    }
+    for (ptrdiff_t c = 0; c < count; c++)
+        for (ptrdiff_t j = 0; j < inner; j++)
+            *to++ = from[c];
+}
+
+ALWAYS_INLINE const REAL *F(from_channel)(const void *numbers, ptrdiff_t first) {
+    return numbers ? (const REAL *)numbers + first : NULL;
+}
+
+static void F(few_channels)(const norm_channels *of, ptrdiff_t first, ptrdiff_t count) {
+    const ptrdiff_t inner = of->inner, width = count * inner, step = of->channels * inner;
+    const double size = (double)(of->batch * inner);
+    const REAL *x = (const REAL *)of->x + first * inner;
+    REAL *out = (REAL *)of->out + first * inner, block[NORM_CHANNELS] = {0}, mean[NORM_CHANNELS] = {0}, scale[NORM_CHANNELS];
+    REAL shift[NORM_CHANNELS], weight[NORM_CHANNELS];
     double total[NORM_CHANNELS] = {0};
     for (ptrdiff_t r = 0; of->centre && !of->given && r < of->batch; r++) {
-        INDEPENDENT for (ptrdiff_t i = 0; i < count; i++)
-            block[i] += x[r * of->channels + i];
+        INDEPENDENT for (ptrdiff_t i = 0; i < width; i++)
+            block[i] += x[r * step + i];
         if (r % NORM_BLOCK == NORM_BLOCK - 1 || r == of->batch - 1)
-            F(emptied)(block, total, count);
+            F(emptied)(block, total, width);
     }
-    for (ptrdiff_t i = 0; i < count; i++) {
-        mean[i] = of->given ? ((REAL *)of->mean)[first + i] : (REAL)(total[i] / (double)of->batch);
-        if (of->centre && !of->given)
-            ((REAL *)of->mean)[first + i] = mean[i];
+    F(of_channels)(total, count, inner);
+    if (of->given)
+        F(to_columns)(F(from_channel)(of->mean, first), count, inner, 0, mean);
+    for (ptrdiff_t i = 0; i < width; i++) {
+        mean[i] = of->given ? mean[i] : (REAL)(total[i] / size);
         total[i] = 0;
     }
+    for (ptrdiff_t c = 0; c < count && of->centre && !of->given; c++)
+        ((REAL *)of->mean)[first + c] = mean[c * inner];
     for (ptrdiff_t r = 0; !of->given && r < of->batch; r++) {
-        INDEPENDENT for (ptrdiff_t i = 0; i < count; i++)
-            block[i] += (x[r * of->channels + i] - mean[i]) * (x[r * of->channels + i] - mean[i]);
+        INDEPENDENT for (ptrdiff_t i = 0; i < width; i++)
+            block[i] += (x[r * step + i] - mean[i]) * (x[r * step + i] - mean[i]);
         if (r % NORM_BLOCK == NORM_BLOCK - 1 || r == of->batch - 1)
-            F(emptied)(block, total, count);
+            F(emptied)(block, total, width);
     }
-    for (ptrdiff_t i = 0; i < count; i++) {
-        if (!of->given)
-            ((REAL *)of->var)[first + i] = (REAL)(total[i] / (double)of->batch);
-        REAL var = ((REAL *)of->var)[first + i];
-        scale[i] = 1 / (REAL)sqrt(var + (REAL)of->eps) * (w ? w[first + i] : 1);
-        shift[i] = b ? b[first + i] : 0;
-    }
-    for (ptrdiff_t r = 0; r < of->batch; r++, x += of->channels, out += of->channels)
-        INDEPENDENT for (ptrdiff_t i = 0; i < count; i++)
+    F(of_channels)(total, count, inner);
+    for (ptrdiff_t c = 0; c < count && !of->given; c++)
+        ((REAL *)of->var)[first + c] = (REAL)(total[c * inner] / size);
+    F(to_columns)(F(from_channel)(of->var, first), count, inner, 0, scale);
+    F(to_columns)(F(from_channel)(of->weight, first), count, inner, 1, weight);
+    F(to_columns)(F(from_channel)(of->bias, first), count, inner, 0, shift);
+    for (ptrdiff_t i = 0; i < width; i++)
+        scale[i] = 1 / (REAL)sqrt(scale[i] + (REAL)of->eps) * weight[i];
+    for (ptrdiff_t r = 0; r < of->batch; r++, x += step, out += step)
+        INDEPENDENT for (ptrdiff_t i = 0; i < width; i++)
             out[i] = (x[i] - mean[i]) * scale[i] + shift[i];
 }
 
 static void F(norm_channels)(const norm_channels *of, ptrdiff_t first, ptrdiff_t count) {
-    if (of->inner == 1) {
-        F(single_channels)(of, first, count);
+    if (of->inner <= NORM_INNER) {
+        F(few_channels)(of, first, count);
         return;
     }
     const REAL *w = of->weight, *b = of->bias;
@@ -289,43 +331,49 @@ static void F(norm_channels)(const norm_channels *of, ptrdiff_t first, ptrdiff_t
     }
 }
 
-static void F(single_channels_back)(const norm_channels *of, ptrdiff_t first, ptrdiff_t count) {
-    const REAL *x = (const REAL *)of->x + first, *g = (const REAL *)of->g + first * of->g_channel, *w = of->weight;
-    REAL block[NORM_CHANNELS] = {0}, other[NORM_CHANNELS] = {0}, mean[NORM_CHANNELS] = {0}, scale[NORM_CHANNELS];
-    REAL mixed[NORM_CHANNELS], shift[NORM_CHANNELS];
+static void F(few_channels_back)(const norm_channels *of, ptrdiff_t first, ptrdiff_t count) {
+    const ptrdiff_t inner = of->inner, width = count * inner, step = of->channels * inner;
+    const double size = (double)(of->batch * inner);
+    const REAL *x = (const REAL *)of->x + first * inner, *g = (const REAL *)of->g + first * of->g_channel;
+    REAL block[NORM_CHANNELS] = {0}, other[NORM_CHANNELS] = {0}, mean[NORM_CHANNELS], scale[NORM_CHANNELS];
+    REAL mixed[NORM_CHANNELS], shift[NORM_CHANNELS], weight[NORM_CHANNELS];
     double total[NORM_CHANNELS] = {0}, products[NORM_CHANNELS] = {0};
-    for (ptrdiff_t i = 0; i < count && of->centre; i++)
-        mean[i] = ((const REAL *)of->mean)[first + i];
+    F(to_columns)(of->centre ? F(from_channel)(of->mean, first) : NULL, count, inner, 0, mean);
+    F(to_columns)(F(from_channel)(of->var, first), count, inner, 0, scale);
+    F(to_columns)(F(from_channel)(of->weight, first), count, inner, 1, weight);
     for (ptrdiff_t r = 0; r < of->batch; r++) {
-        const REAL *row = x + r * of->channels, *grad = g + r * of->g_batch;
-        INDEPENDENT for (ptrdiff_t i = 0; i < count; i++) {
+        const REAL *row = x + r * step, *grad = g + r * of->g_batch;
+        INDEPENDENT for (ptrdiff_t i = 0; i < width; i++) {
             block[i] += grad[i];
             other[i] += grad[i] * (row[i] - mean[i]);
         }
         if (r % NORM_BLOCK == NORM_BLOCK - 1 || r == of->batch - 1) {
-            F(emptied)(block, total, count);
-            F(emptied)(other, products, count);
+            F(emptied)(block, total, width);
+            F(emptied)(other, products, width);
         }
     }
-    for (ptrdiff_t i = 0; i < count; i++) {
-        REAL plain = 1 / (REAL)sqrt(((const REAL *)of->var)[first + i] + (REAL)of->eps);
-        scale[i] = w ? plain * w[first + i] : plain;
-        if (of->weight_gradient)
-            ((REAL *)of->weight_gradient)[first + i] = (REAL)(products[i] * plain);
-        if (of->bias_gradient)
-            ((REAL *)of->bias_gradient)[first + i] = (REAL)total[i];
-        mixed[i] = (REAL)(products[i] * plain / (double)of->batch) * plain * scale[i];
-        shift[i] = of->centre ? (REAL)(total[i] / (double)of->batch) * scale[i] : 0;
+    F(of_channels)(total, count, inner);
+    F(of_channels)(products, count, inner);
+    for (ptrdiff_t i = 0; i < width; i++) {
+        const REAL plain = 1 / (REAL)sqrt(scale[i] + (REAL)of->eps);
+        scale[i] = plain * weight[i];
+        weight[i] = (REAL)(products[i] * plain);
+        mixed[i] = (REAL)(products[i] * plain / size) * plain * scale[i];
+        shift[i] = of->centre ? (REAL)(total[i] / size) * scale[i] : 0;
     }
-    REAL *out = (REAL *)of->out + first;
-    for (ptrdiff_t r = 0; of->out && r < of->batch; r++, x += of->channels, g += of->g_batch, out += of->channels)
-        INDEPENDENT for (ptrdiff_t i = 0; i < count; i++)
+    for (ptrdiff_t c = 0; c < count && of->weight_gradient; c++)
+        ((REAL *)of->weight_gradient)[first + c] = weight[c * inner];
+    for (ptrdiff_t c = 0; c < count && of->bias_gradient; c++)
+        ((REAL *)of->bias_gradient)[first + c] = (REAL)total[c * inner];
+    REAL *out = (REAL *)of->out + first * inner;
+    for (ptrdiff_t r = 0; of->out && r < of->batch; r++, x += step, g += of->g_batch, out += step)
+        INDEPENDENT for (ptrdiff_t i = 0; i < width; i++)
             out[i] = g[i] * scale[i] - ((x[i] - mean[i]) * mixed[i] + shift[i]);
 }
 
 static void F(norm_channels_back)(const norm_channels *of, ptrdiff_t first, ptrdiff_t count) {
-    if (of->inner == 1) {
-        F(single_channels_back)(of, first, count);
+    if (of->inner <= NORM_INNER) {
+        F(few_channels_back)(of, first, count);
         return;
     }
     ptrdiff_t n = of->inner, step = of->channels * n;

@@ -6,6 +6,7 @@
 
 #include "functions.h"
 #include "loop.h"
+#include "zip.h"
 
 #if defined(__SSE2__)
 #include <immintrin.h>
@@ -79,6 +80,15 @@ ALWAYS_INLINE vd larger_f64(vd a, vd b) {
     return (vd)(((vl)a & first) | ((vl)b & ~first));
 }
 #endif
+
+#define LANES_PLUS(a, b) (a) + (b)
+
+/* DO(i) for vectors from element i on that cover a row of at least LANES elements: the last one begins where a whole one fits. */
+#define EACH_VECTOR(n, DO)                                                                                    \
+    for (ptrdiff_t i = 0; i + LANES < (n); i += LANES) {                                                      \
+        DO(i);                                                                                                \
+    }                                                                                                         \
+    DO((n) - LANES)
 
 #include "as_f32.h"
 #include "rows_of_real.h"

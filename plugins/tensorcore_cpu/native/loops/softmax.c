@@ -4,10 +4,14 @@
 
 #include "../softmax.h"
 
+enum { SHORT_ROW = 256 }; /* elements of rows that go several together */
+
 #include "as_f32.h"
 #include "softmax_of_real.h"
+#include "classes_of_real.h"
 #include "as_f64.h"
 #include "softmax_of_real.h"
+#include "classes_of_real.h"
 
 #define OF_REAL(suffix)                                                                                       \
     {{softmax_rows_##suffix, log_softmax_rows_##suffix, softmax_back_rows_##suffix, log_softmax_back_rows_##suffix}, \

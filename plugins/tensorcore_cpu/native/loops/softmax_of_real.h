@@ -29,9 +29,54 @@ ALWAYS_INLINE void F(column_powers)(const REAL *x, REAL *out, ptrdiff_t n, ptrdi
         total[i] += other[i];
 }
 
+/* Whole rows of so few columns that many of them go as one, which has each column several times. */
+ALWAYS_INLINE bool F(repeats)(ptrdiff_t n, ptrdiff_t inner, ptrdiff_t width) { return width == inner && inner <= NARROW && n >= COLUMNS; }
+
+/* PART(begin, w) for the elements of those rows: `w` of them from `begin` on. */
+#define EACH_REPEATED(count, wide, PART)                                                                      \
+    for (ptrdiff_t begin = 0; begin < (count); begin += wide) {                                               \
+        const ptrdiff_t w = (count) - begin < wide ? (count) - begin : wide;                                  \
+        INDEPENDENT for (ptrdiff_t i = 0; i < w; i++)                                                         \
+            PART;                                                                                             \
+    }
+
+/* As column_powers: top and total hold each column's number wherever it is met in a row of `wide`. */
+static void F(repeated_powers)(const REAL *x, REAL *out, ptrdiff_t count, ptrdiff_t inner, ptrdiff_t wide, REAL *top, REAL *total) {
+    REAL most[NARROW], sum[NARROW] = {0}, power[COLUMNS];
+    for (ptrdiff_t i = 0; i < wide; i++) {
+        top[i] = -(REAL)INFINITY;
+        total[i] = 0;
+    }
+    EACH_REPEATED(count, wide, top[i] = x[begin + i] > top[i] ? x[begin + i] : top[i])
+    memcpy(most, top, (size_t)inner * sizeof *most);
+    for (ptrdiff_t i = inner; i < wide; i++)
+        most[i % inner] = top[i] > most[i % inner] ? top[i] : most[i % inner];
+    for (ptrdiff_t i = 0; i < wide; i++)
+        top[i] = most[i % inner];
+    for (ptrdiff_t begin = 0; begin < count; begin += wide) {
+        const ptrdiff_t w = count - begin < wide ? count - begin : wide;
+        REAL *made = out ? out + begin : power;
+        INDEPENDENT for (ptrdiff_t i = 0; i < w; i++) {
+            const REAL one = F(exp_)(x[begin + i] - top[i]);
+            made[i] = one;
+            total[i] += one;
+        }
+    }
+    for (ptrdiff_t i = 0; i < wide; i++)
+        sum[i % inner] += total[i];
+    for (ptrdiff_t i = 0; i < wide; i++)
+        total[i] = sum[i % inner];
+}
+
 static void F(softmax_columns)(const void *from, ptrdiff_t same, const void *unused, void *to, ptrdiff_t n,
                                ptrdiff_t inner, ptrdiff_t width) {
     REAL top[COLUMNS], total[COLUMNS], *out = to;
+    if (F(repeats)(n, inner, width)) {
+        const ptrdiff_t wide = COLUMNS / inner * inner, count = n * inner;
+        F(repeated_powers)(from, out, count, inner, wide, top, total);
+        EACH_REPEATED(count, wide, out[begin + i] /= total[i])
+        return;
+    }
     F(column_powers)(from, out, n, inner, width, top, total);
     for (ptrdiff_t k = 0; k < n; k++, out += inner)
         INDEPENDENT for (ptrdiff_t i = 0; i < width; i++)
@@ -42,9 +87,18 @@ static void F(log_softmax_columns)(const void *from, ptrdiff_t same, const void 
                                    ptrdiff_t inner, ptrdiff_t width) {
     const REAL *x = from;
     REAL top[COLUMNS], total[COLUMNS], *out = to;
-    F(column_powers)(x, NULL, n, inner, width, top, total);
-    for (ptrdiff_t i = 0; i < width; i++)
+    const bool repeats = F(repeats)(n, inner, width);
+    const ptrdiff_t wide = repeats ? COLUMNS / inner * inner : width, count = n * inner;
+    if (repeats)
+        F(repeated_powers)(x, NULL, count, inner, wide, top, total);
+    else
+        F(column_powers)(x, NULL, n, inner, width, top, total);
+    for (ptrdiff_t i = 0; i < wide; i++)
         total[i] = F(log_)(total[i]);
+    if (repeats) {
+        EACH_REPEATED(count, wide, out[begin + i] = x[begin + i] - top[i] - total[i])
+        return;
+    }
     for (ptrdiff_t k = 0; k < n; k++, out += inner, x += inner)
         INDEPENDENT for (ptrdiff_t i = 0; i < width; i++)
             out[i] = x[i] - top[i] - total[i];
@@ -74,35 +128,27 @@ static void F(log_softmax_back_columns)(const void *from, ptrdiff_t apart, const
             out[i] = g[i] - F(exp_)(y[i]) * total[i];
 }
 
-/* Rows of at most NARROW elements, such as the scores of ten classes: turned over, so that a vector holds one element of each of
-   LANES rows, where they would take one vector each and its maximum and sum from lane to lane. */
+/* Rows of at most NARROW elements, such as the scores of ten classes, or of a few columns: turned over, so that a vector holds one
+   element of each of LANES rows, where they would take one vector each and its maximum and sum from lane to lane. */
 
-/* What lies behind the last row, up to a whole vector of them, becomes zero. */
-ALWAYS_INLINE void F(turn_rows)(const REAL *x, ptrdiff_t step, ptrdiff_t n, ptrdiff_t rows, ptrdiff_t wide, REAL *to) {
-    for (ptrdiff_t k = 0; k < n; k++) {
-        for (ptrdiff_t r = 0; r < rows; r++)
-            to[k * COLUMNS + r] = x[r * step + k];
-        for (ptrdiff_t r = rows; r < wide; r++)
-            to[k * COLUMNS + r] = 0;
-    }
-}
-
-ALWAYS_INLINE void F(turn_rows_back)(const REAL *from, ptrdiff_t n, ptrdiff_t rows, REAL *out) {
-    for (ptrdiff_t r = 0; r < rows; r++)
-        for (ptrdiff_t k = 0; k < n; k++)
-            out[r * n + k] = from[k * COLUMNS + r];
+/* How many rows of so many elements are turned over at a time, whole vectors of them. */
+ALWAYS_INLINE ptrdiff_t F(turned_rows)(ptrdiff_t n) {
+    const ptrdiff_t most = n <= NARROW ? COLUMNS : TURNED / n;
+    return most & -(ptrdiff_t)LANES;
 }
 
 static void F(narrow_rows)(const softmax_lines *of, softmax_columns columns) {
-    REAL x[NARROW * COLUMNS], y[NARROW * COLUMNS];
+    REAL x[TURNED], y[TURNED], *out = of->out;
+    const ptrdiff_t row = of->n * of->inner, most = F(turned_rows)(row);
     for (ptrdiff_t first = 0, rows; first < of->count; first += rows) {
-        rows = of->count - first < COLUMNS ? of->count - first : COLUMNS;
+        rows = of->count - first < most ? of->count - first : most;
         const ptrdiff_t wide = (rows + LANES - 1) & -(ptrdiff_t)LANES;
-        F(turn_rows)((const REAL *)of->x + first * of->x_step, of->x_step, of->n, rows, wide, x);
+        F(turn_rows)((const REAL *)of->x + first * of->x_step, of->x_step, row, rows, wide, x);
         if (of->y)
-            F(turn_rows)((const REAL *)of->y + first * of->y_step, of->y_step, of->n, rows, wide, y);
-        columns(x, COLUMNS, y, x, of->n, COLUMNS, wide);
-        F(turn_rows_back)(x, of->n, rows, (REAL *)of->out + first * of->n);
+            F(turn_rows)((const REAL *)of->y + first * of->y_step, of->y_step, row, rows, wide, y);
+        for (ptrdiff_t j = 0; j < of->inner; j++)
+            columns(x + j * wide, of->inner * wide, y + j * wide, x + j * wide, of->n, of->inner * wide, wide);
+        F(turn_rows_back)(x, row, rows, wide, out + first * row);
     }
 }
 
@@ -141,9 +187,90 @@ ALWAYS_INLINE WIDE F(powers_sum)(const REAL *x, ptrdiff_t n, REAL top) {
     return total;
 }
 
+/* Rows that are a few vectors long, LANES of them together: their sums are made in lanes and then of all rows at once, and what
+   lies behind a row in its last vector is minus infinity, whose power is nothing. */
+
+ALWAYS_INLINE ptrdiff_t F(padded)(ptrdiff_t n) { return (n + LANES - 1) & -(ptrdiff_t)LANES; }
+
+/* Fills top, total and the powers of at most LANES rows, which lie F(padded)(n) apart. */
+ALWAYS_INLINE void F(powers_of_rows)(const REAL *x, ptrdiff_t step, ptrdiff_t n, ptrdiff_t rows, REAL *powers, REAL *top,
+                                     REAL *total) {
+    const ptrdiff_t apart = F(padded)(n);
+    const V least = -(REAL)INFINITY - (V){0};
+    V lanes[LANES] = {{0}};
+    for (ptrdiff_t r = 0; r < rows; r++) {
+        const REAL *row = x + r * step;
+        V most = least;
+#define ROW_LARGEST(i) most = F(larger)(V_AT(row, i), most)
+        EACH_VECTOR(n, ROW_LARGEST);
+#undef ROW_LARGEST
+        lanes[r] = most;
+    }
+    *(V_U *)top = F(largest_of_lanes)(lanes);
+    for (ptrdiff_t r = 0; r < rows; r++) {
+        const REAL *row = x + r * step, high = top[r];
+        REAL *to = powers + r * apart;
+        *(V_U *)(to + apart - LANES) = least;
+#define ROW_LESS(i) *(V_U *)(to + (i)) = V_AT(row, i) - high
+        EACH_VECTOR(n, ROW_LESS);
+#undef ROW_LESS
+    }
+    F(exp_less)(powers, 0, powers, rows * apart);
+    for (ptrdiff_t r = 0; r < LANES; r++) {
+        const REAL *power = powers + r * apart;
+        V a = {0}, b = {0}, c = {0}, d = {0}; /* as many roundings as ADD_UP has */
+        ptrdiff_t i = r < rows ? 0 : apart;
+        for (; i + 4 * LANES <= apart; i += 4 * LANES) {
+            a += V_AT(power, i);
+            b += V_AT(power, i + LANES);
+            c += V_AT(power, i + 2 * LANES);
+            d += V_AT(power, i + 3 * LANES);
+        }
+        for (; i < apart; i += LANES)
+            a += V_AT(power, i);
+        lanes[r] = (a + b) + (c + d);
+    }
+    *(V_U *)total = F(sums_of_lanes)(lanes);
+}
+
+/* How many of `left` rows go together. */
+ALWAYS_INLINE ptrdiff_t F(rows_together)(ptrdiff_t n, ptrdiff_t left) {
+    const ptrdiff_t most = TURNED / F(padded)(n) < LANES ? TURNED / F(padded)(n) : LANES;
+    return left < most ? left : most;
+}
+
+#define POWER_OVER(i) *(V_U *)(out + (i)) = V_AT(power, i) / factor
+#define LESS_LOGARITHM(i) *(V_U *)(out + (i)) = V_AT(x, i) - high - factor
+static void F(short_rows)(const softmax_lines *of, bool logarithms) {
+    const ptrdiff_t n = of->n, apart = F(padded)(n);
+    REAL powers[TURNED], top[LANES], total[LANES];
+    for (ptrdiff_t first = 0, rows; first < of->count; first += rows) {
+        const REAL *x = (const REAL *)of->x + first * of->x_step;
+        REAL *out = (REAL *)of->out + first * n;
+        rows = F(rows_together)(n, of->count - first);
+        F(powers_of_rows)(x, of->x_step, n, rows, powers, top, total);
+        for (ptrdiff_t r = 0; r < LANES; r++)
+            total[r] = logarithms ? F(log_)(total[r]) : total[r];
+        for (ptrdiff_t r = 0; r < rows; r++, x += of->x_step, out += n) {
+            const REAL *power = powers + r * apart, factor = total[r], high = top[r];
+            if (logarithms) {
+                EACH_VECTOR(n, LESS_LOGARITHM);
+            } else {
+                EACH_VECTOR(n, POWER_OVER);
+            }
+        }
+    }
+}
+#undef POWER_OVER
+#undef LESS_LOGARITHM
+
 static void F(softmax_rows)(const softmax_lines *of) {
-    if (of->n <= NARROW) {
+    if (of->n <= NARROW || of->inner > 1) {
         F(narrow_rows)(of, F(softmax_columns));
+        return;
+    }
+    if (of->n >= LANES && of->n <= SHORT_ROW) {
+        F(short_rows)(of, false);
         return;
     }
     const REAL *x = of->x;
@@ -157,8 +284,12 @@ static void F(softmax_rows)(const softmax_lines *of) {
 }
 
 static void F(log_softmax_rows)(const softmax_lines *of) {
-    if (of->n <= NARROW) {
+    if (of->n <= NARROW || of->inner > 1) {
         F(narrow_rows)(of, F(log_softmax_columns));
+        return;
+    }
+    if (of->n >= LANES && of->n <= SHORT_ROW) {
+        F(short_rows)(of, true);
         return;
     }
     const REAL *x = of->x;
@@ -172,7 +303,7 @@ static void F(log_softmax_rows)(const softmax_lines *of) {
 }
 
 static void F(softmax_back_rows)(const softmax_lines *of) {
-    if (of->n <= NARROW) {
+    if (of->n <= NARROW || of->inner > 1) {
         F(narrow_rows)(of, F(softmax_back_columns));
         return;
     }
@@ -191,7 +322,7 @@ static void F(softmax_back_rows)(const softmax_lines *of) {
 }
 
 static void F(log_softmax_back_rows)(const softmax_lines *of) {
-    if (of->n <= NARROW) {
+    if (of->n <= NARROW || of->inner > 1) {
         F(narrow_rows)(of, F(log_softmax_back_columns));
         return;
     }
@@ -208,122 +339,3 @@ static void F(log_softmax_back_rows)(const softmax_lines *of) {
         }
     }
 }
-
-/* Losses of classes */
-
-ALWAYS_INLINE void F(narrow_statistics)(const REAL *x, ptrdiff_t n, ptrdiff_t count, REAL *top, REAL *less) {
-    REAL turned[NARROW * COLUMNS], most[COLUMNS], total[COLUMNS];
-    for (ptrdiff_t first = 0, rows; first < count; first += rows) {
-        rows = count - first < COLUMNS ? count - first : COLUMNS;
-        const ptrdiff_t wide = (rows + LANES - 1) & -(ptrdiff_t)LANES;
-        F(turn_rows)(x + first * n, n, n, rows, wide, turned);
-        F(column_powers)(turned, NULL, n, COLUMNS, wide, most, total);
-        for (ptrdiff_t r = 0; r < wide; r++)
-            total[r] = F(log_)(total[r]);
-        memcpy(top + first, most, (size_t)rows * sizeof *top);
-        memcpy(less + first, total, (size_t)rows * sizeof *less);
-    }
-}
-
-/* What the rows of class_backward do, for narrow ones. */
-ALWAYS_INLINE void F(narrow_backward)(const REAL *x, ptrdiff_t n, ptrdiff_t count, const REAL *top, const REAL *less,
-                                      const REAL *amounts, REAL *out) {
-    REAL turned[NARROW * COLUMNS], of[3][COLUMNS];
-    for (ptrdiff_t first = 0, rows; first < count; first += rows) {
-        rows = count - first < COLUMNS ? count - first : COLUMNS;
-        const ptrdiff_t wide = (rows + LANES - 1) & -(ptrdiff_t)LANES;
-        F(turn_rows)(x + first * n, n, n, rows, wide, turned);
-        F(turn_rows)(top + first, 1, 1, rows, wide, of[0]);
-        F(turn_rows)(less + first, 1, 1, rows, wide, of[1]);
-        F(turn_rows)(amounts + first, 1, 1, rows, wide, of[2]);
-        for (ptrdiff_t k = 0; k < n; k++) {
-            REAL *row = turned + k * COLUMNS;
-            INDEPENDENT for (ptrdiff_t r = 0; r < wide; r++)
-                row[r] = F(exp_)(row[r] - of[0][r] - of[1][r]) * of[2][r];
-        }
-        F(turn_rows_back)(turned, n, rows, out + first * n);
-    }
-}
-
-static void F(class_statistics)(const class_scores *of, ptrdiff_t first, ptrdiff_t count) {
-    const REAL *x = of->x;
-    REAL *top = (REAL *)of->top + first, *less = (REAL *)of->less + first;
-    if (of->inner == 1 && of->n <= NARROW) {
-        F(narrow_statistics)(x + first * of->n, of->n, count, top, less);
-        return;
-    }
-    if (of->inner == 1) {
-        for (ptrdiff_t k = 0; k < count; k++) {
-            const REAL *row = x + (first + k) * of->n;
-            top[k] = F(row_max)(row, of->n);
-            less[k] = (REAL)log((double)F(powers_sum)(row, of->n, top[k]));
-        }
-        return;
-    }
-    F(column_powers)(x + first / of->inner * of->n * of->inner + first % of->inner, NULL, of->n, of->inner, count, top,
-                     less);
-    for (ptrdiff_t k = 0; k < count; k++)
-        less[k] = F(log_)(less[k]);
-}
-
-static void F(class_losses)(const class_scores *of, void *to, ptrdiff_t first, ptrdiff_t count) {
-    const REAL *x = of->x, *weight = of->weight, *top = of->top, *less = of->less;
-    REAL *each = of->each, *losses = to;
-    for (ptrdiff_t at = first; at < first + count; at++) {
-        int64_t class = of->target[at];
-        if (class == of->ignored || class < 0 || class >= of->n) {
-            each[at] = losses[at] = 0;
-            continue;
-        }
-        REAL score = x[(at / of->inner * of->n + class) * of->inner + at % of->inner];
-        if (top)
-            score = score - top[at] - less[at];
-        each[at] = weight ? weight[class] : 1;
-        losses[at] = -score * each[at];
-    }
-}
-
-static void F(class_backward)(const class_scores *of, const void *gradients, void *to, ptrdiff_t first, ptrdiff_t count) {
-    const REAL *x = of->x, *top = of->top, *less = of->less, *amounts = gradients;
-    REAL *out = to;
-    ptrdiff_t n = of->n, inner = of->inner;
-    ptrdiff_t start = first / inner * n * inner + first % inner;
-    if (!top) {
-        for (ptrdiff_t k = 0; inner > 1 && k < n; k++)
-            memset(out + start + k * inner, 0, (size_t)count * sizeof *out);
-        if (inner == 1)
-            memset(out + start, 0, (size_t)(count * n) * sizeof *out);
-    } else if (inner == 1 && n <= NARROW) {
-        F(narrow_backward)(x + first * n, n, count, top + first, less + first, amounts + first, out + first * n);
-    } else if (inner == 1) {
-        for (ptrdiff_t r = first; r < first + count; r++) {
-            const REAL *row = x + r * n;
-            REAL *made = out + r * n, high = top[r], low = less[r], amount = amounts[r];
-            for (ptrdiff_t begin = 0; begin < n; begin += ROW_BLOCK) {
-                REAL share[ROW_BLOCK];
-                ptrdiff_t piece = n - begin < ROW_BLOCK ? n - begin : ROW_BLOCK;
-                INDEPENDENT for (ptrdiff_t i = 0; i < piece; i++)
-                    share[i] = row[begin + i] - high;
-                for (ptrdiff_t i = piece; i % LANES; i++)
-                    share[i] = 0;
-                F(exp_less)(share, low, share, (piece + LANES - 1) & -(ptrdiff_t)LANES);
-                INDEPENDENT for (ptrdiff_t i = 0; i < piece; i++)
-                    made[begin + i] = share[i] * amount;
-            }
-        }
-    } else {
-        for (ptrdiff_t k = 0; k < n; k++) {
-            const REAL *row = x + start + k * inner;
-            REAL *made = out + start + k * inner;
-            INDEPENDENT for (ptrdiff_t i = 0; i < count; i++)
-                made[i] = F(exp_)(row[i] - top[first + i] - less[first + i]) * amounts[first + i];
-        }
-    }
-    for (ptrdiff_t at = first; at < first + count; at++) {
-        int64_t class = of->target[at];
-        if (class >= 0 && class < n && class != of->ignored)
-            out[(at / inner * n + class) * inner + at % inner] -= amounts[at];
-    }
-}
-
-static double F(class_total)(const void *x, ptrdiff_t n) { return (double)F(row_sum)(x, n); }

@@ -24,19 +24,6 @@ enum {
 };
 
 typedef struct {
-    native_loop loop;
-    npy_intp size, whole; /* bytes of an element and of all */
-} moving;
-
-static void run_moves(void *context, char *const *data, const ptrdiff_t *steps, ptrdiff_t count) {
-    const moving *run = context;
-    if (steps[0] == run->size && steps[1] == run->size && data[0] != data[1])
-        native_move(data[1], data[0], count * run->size, run->whole);
-    else
-        run->loop(data, steps, count);
-}
-
-typedef struct {
     native_loop first, second;
 } through_float;
 
@@ -78,10 +65,8 @@ static PyObject *copied(PyArrayObject *array, native_type from, native_type to, 
         return NULL;
     if (!(made = native_plan_result(&plan, &operand, to, out)))
         return NULL;
-    plan.copies = from == to;
-    moving moves = {loop, TYPE_SIZE[to], plan.count * TYPE_SIZE[to]};
-    if (plan.copies)
-        native_plan_run(&plan, GRAIN, run_moves, &moves);
+    if (from == to)
+        native_plan_copy(&plan, GRAIN);
     else if (loop)
         native_plan_loop(&plan, GRAIN, loop, NATIVE_PAST);
     else

@@ -1,4 +1,4 @@
-/* Short rows, each of one number or copied. */
+/* Short rows, each of one number or copied, and copies of rows of any length that leave alone what is between them. */
 #ifndef TENSORCORE_NATIVE_SPREAD_H
 #define TENSORCORE_NATIVE_SPREAD_H
 
@@ -11,8 +11,12 @@ enum { SPREAD_VECTOR = 32 }; /* bytes: what is behind a shorter row is written t
 typedef void (*spread_loop)(const char *from, ptrdiff_t down, ptrdiff_t along, const char *end, char *to, ptrdiff_t to_down,
                             ptrdiff_t rows, ptrdiff_t width);
 
+/* Rows of so many bytes, of which not one more is read or written, to memory that does not overlap theirs. */
+typedef void (*rows_loop)(const char *from, ptrdiff_t down, char *to, ptrdiff_t to_down, ptrdiff_t rows, ptrdiff_t bytes);
+
 typedef struct {
     spread_loop spread[4]; /* by the logarithm of an element's size: 1, 2, 4, 8 bytes */
+    rows_loop copy_rows;
 } spread_loops;
 
 #endif

@@ -45,4 +45,63 @@ SPREAD(spread_16, uint16_t)
 SPREAD(spread_32, uint32_t)
 SPREAD(spread_64, uint64_t)
 
-const spread_loops ISA(spread_loops) = {{spread_8, spread_16, spread_32, spread_64}};
+/* Rows of one move, or of two, the second up to the end: what both have is copied twice. */
+#define ONE_MOVE(size)                                                                                        \
+    for (; rows; rows--, from += down, to += to_down)                                                         \
+        memcpy(to, from, size);
+
+#define TWO_MOVES(size)                                                                                       \
+    for (; rows; rows--, from += down, to += to_down) {                                                       \
+        char first[size], last[size];                                                                         \
+        memcpy(first, from, size);                                                                            \
+        memcpy(last, from + bytes - (size), size);                                                            \
+        memcpy(to, first, size);                                                                              \
+        memcpy(to + bytes - (size), last, size);                                                              \
+    }
+
+enum { LONG_ROW = 1024 }; /* bytes from which on the start of memcpy does not count */
+
+static void copy_rows(const char *from, ptrdiff_t down, char *to, ptrdiff_t to_down, ptrdiff_t rows, ptrdiff_t bytes) {
+    if (down == bytes && to_down == bytes) {
+        memcpy(to, from, (size_t)(rows * bytes));
+    } else if (bytes <= 16) {
+        switch (bytes) {
+        case 1: ONE_MOVE(1) break;
+        case 2: ONE_MOVE(2) break;
+        case 3: TWO_MOVES(2) break;
+        case 4: ONE_MOVE(4) break;
+        case 8: ONE_MOVE(8) break;
+        case 16: ONE_MOVE(16) break;
+        default:
+            if (bytes < 8)
+                TWO_MOVES(4)
+            else
+                TWO_MOVES(8)
+        }
+    } else if (bytes == 32) {
+        ONE_MOVE(32)
+    } else if (bytes < 32) {
+        TWO_MOVES(16)
+    } else if (bytes <= 64) {
+        TWO_MOVES(32)
+    } else if (bytes < LONG_ROW) {
+        for (; rows; rows--, from += down, to += to_down) {
+            typedef int64_t part __attribute__((vector_size(32), aligned(1), may_alias));
+            const part last = *(const part *)(from + bytes - 32);
+            ptrdiff_t j = 0;
+            for (; j + 64 <= bytes; j += 64) {
+                const part low = *(const part *)(from + j), high = *(const part *)(from + j + 32);
+                *(part *)(to + j) = low;
+                *(part *)(to + j + 32) = high;
+            }
+            if (j + 32 <= bytes)
+                *(part *)(to + j) = *(const part *)(from + j);
+            *(part *)(to + bytes - 32) = last;
+        }
+    } else {
+        for (; rows; rows--, from += down, to += to_down)
+            memcpy(to, from, (size_t)bytes);
+    }
+}
+
+const spread_loops ISA(spread_loops) = {{spread_8, spread_16, spread_32, spread_64}, copy_rows};

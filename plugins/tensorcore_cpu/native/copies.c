@@ -111,7 +111,7 @@ static void move_rows(const native_plan *plan, npy_intp grain, rows_loop move, n
 
 void native_move(char *to, const char *from, npy_intp bytes, npy_intp whole) {
     if (whole < NATIVE_PAST) {
-        memcpy(to, from, (size_t)bytes);
+        native_copy_rows(from, bytes, to, bytes, 1, bytes);
     } else {
         PICK(cast_loops)->stream(to, from, bytes);
         native_streamed();

@@ -112,12 +112,7 @@ static bool join_strided(PyArrayObject *part, PyArrayObject *made, int dim, npy_
     npy_intp strides[NATIVE_DIMS];
     for (int i = 0; i < PyArray_NDIM(part); i++)
         strides[i] = PyArray_STRIDE(made, i + (i >= dim ? extra : 0));
-    PyObject *place = PyArray_NewFromDescr(&PyArray_Type, (PyArray_Descr *)Py_NewRef(PyArray_DESCR(part)), PyArray_NDIM(part),
-                                           PyArray_DIMS(part), strides, PyArray_BYTES(made) + start, NPY_ARRAY_BEHAVED, NULL);
-    PyObject *copied = place ? native_copied_over(part, (PyArrayObject *)place) : NULL;
-    Py_XDECREF(copied);
-    Py_XDECREF(place);
-    return copied != NULL;
+    return native_copied_into(part, PyArray_BYTES(made) + start, strides);
 }
 
 static PyObject *run_join(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {

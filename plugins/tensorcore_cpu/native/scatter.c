@@ -1,5 +1,5 @@
-/* Tables by number: embedding and its gradient, index_add, scatter_add; and what is left of an array by its places or its
-   size: masked_fill, tril and triu, topk. */
+/* Tables by number: embedding and its gradient, index_add, scatter_add; and what is left of an array by a mask or by
+   its size: masked_fill, topk. */
 #include "scatter.h"
 
 #include "each.h"
@@ -21,10 +21,10 @@ static const scatter_loops *loops;
 static const index_loops *picks;
 static const elementwise_loops *elementwise;
 
-enum { DIM, ALPHA, OUT, ROWS, PADDING, BY_COUNT, REDUCE, INCLUDE_SELF, K, LARGEST, SORTED, UPPER, DIAGONAL, OPTIONS };
+enum { DIM, ALPHA, OUT, ROWS, PADDING, BY_COUNT, REDUCE, INCLUDE_SELF, K, LARGEST, SORTED, OPTIONS };
 static PyObject *names[OPTIONS];
 static const char *const NAMES[OPTIONS] = {"dim", "alpha", "out", "rows", "padding", "by_count", "reduce", "include_self",
-                                           "k", "largest", "sorted", "upper", "diagonal"};
+                                           "k", "largest", "sorted"};
 static PyObject *sum_name;
 
 enum {
@@ -344,53 +344,6 @@ static PyObject *run_masked_fill(const native_kernel *kernel, PyObject *const *a
 }
 
 typedef struct {
-    char *out;
-    const char *x;
-    npy_intp rows, columns, size, diagonal;
-    bool upper;
-} triangle;
-
-static void run_triangle_rows(void *context, npy_intp begin, npy_intp end) {
-    const triangle *run = context;
-    npy_intp length = run->columns * run->size;
-    for (; begin < end; begin++) {
-        npy_intp edge = begin % run->rows + run->diagonal + !run->upper; /* the first column of the other part */
-        edge = (edge < 0 ? 0 : edge > run->columns ? run->columns : edge) * run->size;
-        char *out = run->out + begin * length;
-        const char *x = run->x + begin * length;
-        if (run->upper) {
-            memset(out, 0, (size_t)edge);
-            if (x != out)
-                memcpy(out + edge, x + edge, (size_t)(length - edge));
-        } else {
-            if (x != out)
-                memcpy(out, x, (size_t)edge);
-            memset(out + edge, 0, (size_t)(length - edge));
-        }
-    }
-}
-
-static PyObject *run_triangle(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
-    PyObject *options[OPTIONS];
-    double diagonal;
-    native_type type = nargs == 1 ? native_array_type(args[0]) : TYPE_NONE;
-    PyArrayObject *x = (PyArrayObject *)args[0];
-    const bool writes = kernel->data != NULL;
-    if (type == TYPE_NONE || (writes && !PyArray_ISWRITEABLE(x)) || PyArray_NDIM(x) < 2 || !PyArray_SIZE(x) ||
-        !PyArray_IS_C_CONTIGUOUS(x) || !kwnames || !native_options(args, nargs, kwnames, names, OPTIONS, options) ||
-        !native_double(options[DIAGONAL], &diagonal) || !options[UPPER] || !PyBool_Check(options[UPPER]) || diagonal > 1e9 || diagonal < -1e9)
-        return NULL;
-    int ndim = PyArray_NDIM(x);
-    PyArrayObject *made = writes ? (PyArrayObject *)Py_NewRef(x) : native_empty(ndim, PyArray_DIMS(x), type);
-    if (!made)
-        return NULL;
-    triangle run = {PyArray_BYTES(made), PyArray_BYTES(x), PyArray_DIM(x, ndim - 2), PyArray_DIM(x, ndim - 1),
-                    TYPE_SIZE[type], (npy_intp)diagonal, options[UPPER] == Py_True};
-    native_parallel(PyArray_SIZE(x) / run.columns, native_grain(GRAIN * 4, run.columns), run_triangle_rows, &run);
-    return (PyObject *)made;
-}
-
-typedef struct {
     const char *x;
     char *values;
     int64_t *places;
@@ -454,7 +407,6 @@ const native_spec scatter_kernels[] = {
     {"index_add", run_index_add, NULL},
     {"scatter_reduce", run_scatter, NULL},
     {"masked_fill", run_masked_fill, NULL},
-    {"tri", run_triangle, NULL, .dense = true}, {"keep_triangle", run_triangle, "w"},
     {"topk", run_topk, NULL},
     {NULL, NULL, NULL},
 };

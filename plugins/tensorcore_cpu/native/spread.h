@@ -17,6 +17,8 @@ typedef void (*rows_loop)(const char *from, ptrdiff_t down, char *to, ptrdiff_t 
 typedef struct {
     spread_loop spread[4]; /* by the logarithm of an element's size: 1, 2, 4, 8 bytes */
     rows_loop copy_rows;
+    /* to[i] = from[i] & mask[i] for bytes. */
+    void (*keep)(const char *from, const char *mask, char *to, ptrdiff_t bytes);
 } spread_loops;
 
 #endif

@@ -61,9 +61,34 @@ SPREAD(spread_64, uint64_t)
 
 enum { LONG_ROW = 1024 }; /* bytes from which on the start of memcpy does not count */
 
+/* memcpy is slow where the result does not begin with a line of the cache. And where it lies a little behind the source, but for whole
+   pages, loads wait for the stores before them, which look as if they were to the same place; not so from the end on. */
+enum { LINE = 64, PAGE = 4096 };
+
+static void copy_whole(const char *from, char *to, ptrdiff_t bytes) {
+    typedef int64_t line __attribute__((vector_size(LINE), may_alias));
+    typedef int64_t any_line __attribute__((vector_size(LINE), aligned(1), may_alias));
+    const size_t behind = ((uintptr_t)to - (uintptr_t)from) % PAGE;
+    if (bytes < LONG_ROW || (uintptr_t)to % LINE == 0) {
+        memcpy(to, from, (size_t)bytes);
+        return;
+    }
+    const ptrdiff_t head = LINE - (ptrdiff_t)((uintptr_t)to % LINE), lines = (bytes - head) / LINE * LINE, rest = head + lines;
+    memcpy(to, from, (size_t)head);
+    memcpy(to + rest, from + rest, (size_t)(bytes - rest));
+    from += head;
+    to += head;
+    if (behind && behind < PAGE / 2)
+        for (ptrdiff_t j = lines; j > 0; j -= LINE)
+            *(line *)(to + j - LINE) = *(const any_line *)(from + j - LINE);
+    else
+        for (ptrdiff_t j = 0; j < lines; j += LINE)
+            *(line *)(to + j) = *(const any_line *)(from + j);
+}
+
 static void copy_rows(const char *from, ptrdiff_t down, char *to, ptrdiff_t to_down, ptrdiff_t rows, ptrdiff_t bytes) {
     if (down == bytes && to_down == bytes) {
-        memcpy(to, from, (size_t)(rows * bytes));
+        copy_whole(from, to, rows * bytes);
     } else if (bytes <= 16) {
         switch (bytes) {
         case 1: ONE_MOVE(1) break;
@@ -104,4 +129,9 @@ static void copy_rows(const char *from, ptrdiff_t down, char *to, ptrdiff_t to_d
     }
 }
 
-const spread_loops ISA(spread_loops) = {{spread_8, spread_16, spread_32, spread_64}, copy_rows};
+static void keep(const char *from, const char *mask, char *to, ptrdiff_t bytes) {
+    INDEPENDENT for (ptrdiff_t i = 0; i < bytes; i++)
+        to[i] = from[i] & mask[i];
+}
+
+const spread_loops ISA(spread_loops) = {{spread_8, spread_16, spread_32, spread_64}, copy_rows, keep};

@@ -3,12 +3,14 @@
 #include "copies.h"
 
 #include "cast.h"
+#include "shuffle.h"
 #include "spread.h"
 
 #include <string.h>
 
 DECLARE_LOOPS(spread_loops, spread_loops);
 DECLARE_LOOPS(cast_loops, cast_loops);
+DECLARE_LOOPS(shuffle_loops, shuffle_loops);
 
 enum {
     ROW_BYTES = 2048,     /* of rows that are worth a call each */
@@ -19,6 +21,13 @@ enum {
 
 void native_copy_rows(const char *from, ptrdiff_t down, char *to, ptrdiff_t to_down, ptrdiff_t rows, ptrdiff_t bytes) {
     PICK(spread_loops)->copy_rows(from, down, to, to_down, rows, bytes);
+}
+
+static int log_size(int size) { return size == 8 ? 3 : size / 2; }
+
+void native_pick_rows(const char *from, ptrdiff_t down, char *to, ptrdiff_t to_down, ptrdiff_t rows, const ptrdiff_t *at, ptrdiff_t count,
+                      int size) {
+    PICK(shuffle_loops)->pick_rows[log_size(size)](from, down, to, to_down, rows, at, count);
 }
 
 static void swap_dims(native_plan *plan, int i, int j) {
@@ -53,12 +62,11 @@ static void widen(native_plan *plan) {
     plan->ndim--;
 }
 
-static int log_size(int size) { return size == 8 ? 3 : size / 2; }
-
 /* Blocks of rows: some along one dim, and all along the dims between that one and the rows. */
 typedef struct {
     const native_plan *plan;
-    rows_loop move;
+    rows_loop move;       /* or, where that is NULL, elements of each row at: */
+    const ptrdiff_t *at;
     int along;
     npy_intp inner;         /* rows for each along the dim */
     npy_intp blocks, block; /* along the dim, and rows of each */
@@ -80,7 +88,11 @@ static void move_blocks(void *context, npy_intp begin, npy_intp end) {
             to += rest % shape[i] * to_steps[i];
         }
         for (npy_intp k = 0; k < run->inner; k++) {
-            run->move(from, from_steps[along], to, to_steps[along], left < run->block ? left : run->block, run->length);
+            const npy_intp rows = left < run->block ? left : run->block;
+            if (run->move)
+                run->move(from, from_steps[along], to, to_steps[along], rows, run->length);
+            else
+                native_pick_rows(from, from_steps[along], to, to_steps[along], rows, run->at, run->length, plan->sizes[0]);
             for (int i = last - 1; i > along; i--) {
                 from += from_steps[i];
                 to += to_steps[i];
@@ -94,10 +106,10 @@ static void move_blocks(void *context, npy_intp begin, npy_intp end) {
     }
 }
 
-static void move_rows(const native_plan *plan, npy_intp grain, rows_loop move, npy_intp length) {
+static void move_rows(const native_plan *plan, npy_intp grain, rows_loop move, const ptrdiff_t *at, npy_intp length) {
     const int last = plan->ndim - 1;
     const npy_intp bytes = plan->shape[last] * plan->sizes[0];
-    row_moves run = {.plan = plan, .move = move, .along = last - 1, .inner = 1, .length = length};
+    row_moves run = {.plan = plan, .move = move, .at = at, .along = last - 1, .inner = 1, .length = length};
     while (run.along && plan->shape[run.along] < FEW_ROWS && plan->shape[run.along - 1] >= plan->shape[run.along])
         run.inner *= plan->shape[run.along--];
     run.block = 1 + BLOCK_BYTES / (bytes * run.inner);
@@ -131,15 +143,36 @@ static void run_moves(void *context, char *const *data, const ptrdiff_t *steps, 
         run->loop(data, steps, count);
 }
 
+/* Whether rows of the result have a few elements that lie evenly apart in the source, where no others lie side by side: then they
+   are along the last dim. */
+static bool few_apart(native_plan *plan) {
+    int few = -1;
+    for (int i = 0; i < plan->ndim; i++) {
+        if (plan->steps[0][i] == plan->sizes[0])
+            return false;
+        if (plan->steps[1][i] == plan->sizes[1])
+            few = i;
+    }
+    if (few < 0 || plan->ndim < 2 || plan->shape[few] > SHUFFLED || !plan->steps[0][few] || plan->steps[0][few] % plan->sizes[0])
+        return false;
+    swap_dims(plan, few, plan->ndim - 1);
+    return true;
+}
+
 void native_plan_copy(native_plan *plan, npy_intp grain) {
     if (!plan->count)
         return;
     widen(plan);
     const int last = plan->ndim - 1, size = plan->sizes[0];
     if (last > 0 && lies_along(plan, last, 1) && plan->shape[last] * size < ROW_BYTES && plan->data[0] != plan->data[1]) {
-        move_rows(plan, grain, PICK(spread_loops)->copy_rows, plan->shape[last] * size);
+        move_rows(plan, grain, PICK(spread_loops)->copy_rows, NULL, plan->shape[last] * size);
+    } else if (few_apart(plan)) {
+        ptrdiff_t at[SHUFFLED];
+        for (npy_intp j = 0; j < plan->shape[last]; j++)
+            at[j] = j * (plan->steps[0][last] / size);
+        move_rows(plan, grain, NULL, at, plan->shape[last]);
     } else if (last > 0 && lies_along(plan, last, -1)) {
-        move_rows(plan, grain, PICK(cast_loops)->backwards[log_size(size)], plan->shape[last]);
+        move_rows(plan, grain, PICK(cast_loops)->backwards[log_size(size)], NULL, plan->shape[last]);
     } else {
         static const native_type OF_SIZE[] = {TYPE_U8, TYPE_I16, TYPE_I32, TYPE_I64};
         const native_type type = OF_SIZE[log_size(size)];

@@ -3,6 +3,7 @@
 
 #include "each.h"
 #include "rows.h"
+#include "shuffle.h"
 
 #include <stdatomic.h>
 #include <string.h>
@@ -184,6 +185,16 @@ static PyObject *run_join(const native_kernel *kernel, PyObject *const *args, Py
 
 static void select_rows(void *context, npy_intp begin, npy_intp end) { loops->select_rows(context, begin, end); }
 
+/* A few elements of each row. */
+static void select_few(void *context, npy_intp begin, npy_intp end) {
+    const picked *job = context;
+    const npy_intp bytes = job->inner * job->element, down = job->size * bytes, to_down = job->count * bytes;
+    ptrdiff_t at[SHUFFLED];
+    for (npy_intp j = 0; j < job->count; j++)
+        at[j] = job->index[j];
+    native_pick_rows(job->data + begin * down, down, job->made + begin * to_down, to_down, end - begin, at, job->count, (int)bytes);
+}
+
 typedef struct {
     picked job;
     bool (*run)(const picked *job, ptrdiff_t begin, ptrdiff_t end);
@@ -231,6 +242,10 @@ static PyObject *run_pick(const native_kernel *kernel, PyObject *const *args, Py
                   PyArray_DIM(array, axis), shape[axis], product(shape, axis + 1, ndim), TYPE_SIZE[type]};
     const bool along = each && job.inner == 1;
     npy_intp rows = along ? job.outer : job.outer * job.count, bytes = (along ? job.count : job.inner) * job.element;
+    if (!each && job.outer > 1 && job.count <= SHUFFLED && (bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8)) {
+        native_parallel(job.outer, GRAIN / (job.count * bytes) + 1, select_few, &job);
+        return (PyObject *)made;
+    }
     if (!each) {
         native_parallel(rows, GRAIN / bytes + 1, select_rows, &job);
         return (PyObject *)made;

@@ -51,12 +51,15 @@ SPREAD(spread_64, uint64_t)
         memcpy(to, from, size);
 
 #define TWO_MOVES(size)                                                                                       \
-    for (; rows; rows--, from += down, to += to_down) {                                                       \
+    for (; rows > 0; rows--, from += down, to += to_down) {                                                   \
         char first[size], last[size];                                                                         \
         memcpy(first, from, size);                                                                            \
         memcpy(last, from + bytes - (size), size);                                                            \
         memcpy(to, first, size);                                                                              \
         memcpy(to + bytes - (size), last, size);                                                              \
+        if (lies_behind && rows > 2) /* but the last row: one move that goes on into the next row, which is written after it */ \
+            for (; rows > 2; rows--)                                                                          \
+                memcpy(to += to_down, from += down, 2 * (size));                                              \
     }
 
 enum { LONG_ROW = 1024 }; /* bytes from which on the start of memcpy does not count */
@@ -87,6 +90,7 @@ static void copy_whole(const char *from, char *to, ptrdiff_t bytes) {
 }
 
 static void copy_rows(const char *from, ptrdiff_t down, char *to, ptrdiff_t to_down, ptrdiff_t rows, ptrdiff_t bytes) {
+    const bool lies_behind = to_down == bytes && (down >= bytes || down <= -bytes);
     if (down == bytes && to_down == bytes) {
         copy_whole(from, to, rows * bytes);
     } else if (bytes <= 16) {

@@ -86,6 +86,8 @@ static bool begin_call(class_call *call, PyObject *x, PyObject *target, PyObject
 
 /* Whether every target is a class or ignored: NumPy's kernel says what is wrong with another. */
 static bool known_classes(const class_call *call) {
+    if (native_inside(call->scores.target, call->places, call->scores.n))
+        return true;
     for (npy_intp i = 0; i < call->places; i++) {
         int64_t class = call->scores.target[i];
         if ((class < 0 || class >= call->scores.n) && class != call->scores.ignored)

@@ -14,7 +14,10 @@ static const index_loops *loops;
 enum { DIM, OUT, OPTIONS };
 static PyObject *names[OPTIONS];
 
-enum { GRAIN = 1 << 14 }; /* elements a thread */
+enum {
+    GRAIN = 1 << 14,             /* elements a thread */
+    FEW_COLUMNS = 16, ROWS = 64, /* that are written one after the other, and rows of which lines stay in the first cache */
+};
 
 /* The index as dense int64 of the dims of x, with every place inside of dim `dim`, unless that is looked at `later`; NULL, with
    an exception or without. */
@@ -244,11 +247,24 @@ static void fill(char *to, const char *from, npy_intp count, int size) {
     }
 }
 
-#define PUT_ELEMENTS(type) COPY_ELEMENTS(type, at[k] + (at[k] < 0 ? size : 0), one ? 0 : k, count)
+/* A few numbers go to one column after the other of some rows, many along each row. */
+#define PUT_ELEMENTS(type)                                                                                    \
+    for (npy_intp rows; outer > 0; outer -= rows, to += rows * size * (npy_intp)sizeof(type)) {               \
+        rows = count > FEW_COLUMNS ? 1 : outer < ROWS ? outer : ROWS;                                         \
+        for (npy_intp k = 0; rows > 1 && k < count; k++) {                                                    \
+            type *place = (type *)to + at[k] + (at[k] < 0 ? size : 0);                                        \
+            const type *value = (const type *)from + (one ? 0 : k);                                           \
+            for (npy_intp i = 0; i < rows; i++, place += size, value += one ? 0 : count)                      \
+                *place = *value;                                                                              \
+        }                                                                                                     \
+        if (rows == 1)                                                                                        \
+            COPY_ELEMENTS(type, at[k] + (at[k] < 0 ? size : 0), one ? 0 : k, count)                           \
+        from += one ? 0 : rows * count * (npy_intp)sizeof(type);                                              \
+    }
 
-/* Single elements along a dim of `size`. */
-static void put_elements(native_type type, char *to, const char *from, bool one, const int64_t *at, npy_intp count,
-                         npy_intp size) {
+/* Single elements along a last dim of `size`, for each of `outer` rows. */
+static void put_elements(native_type type, char *to, const char *from, bool one, const int64_t *at, npy_intp count, npy_intp size,
+                         npy_intp outer) {
     switch (TYPE_SIZE[type]) {
     case 1:
         PUT_ELEMENTS(uint8_t)
@@ -293,12 +309,9 @@ static PyObject *run_slices(const native_kernel *kernel, PyObject *const *args, 
         return NULL;
     const int64_t *at = PyArray_DATA(index);
     const char *from = PyArray_BYTES(source);
-    for (npy_intp i = 0; i < outer; i++) {
-        if (inner == 1) {
-            put_elements(type, PyArray_BYTES(made) + i * size * bytes, from, one, at, count, size);
-            from += one ? 0 : count * bytes;
-            continue;
-        }
+    if (inner == 1)
+        put_elements(type, PyArray_BYTES(made), from, one, at, count, size, outer);
+    for (npy_intp i = 0; inner > 1 && i < outer; i++) {
         for (npy_intp k = 0; k < count; k++) {
             char *to = PyArray_BYTES(made) + (i * size + at[k] + (at[k] < 0 ? size : 0)) * inner * bytes;
             if (one) {

@@ -266,7 +266,8 @@ static void F(class_statistics)(const class_scores *of, ptrdiff_t first, ptrdiff
         less[k] = F(log_)(less[k]);
 }
 
-static void F(class_losses)(const class_scores *of, void *to, ptrdiff_t first, ptrdiff_t count) {
+/* With `inner` known to be 1 nothing is divided. */
+ALWAYS_INLINE void F(losses_of)(const class_scores *of, ptrdiff_t inner, void *to, ptrdiff_t first, ptrdiff_t count) {
     const REAL *x = of->x, *weight = of->weight, *top = of->top, *less = of->less;
     REAL *each = of->each, *losses = to;
     for (ptrdiff_t at = first; at < first + count; at++) {
@@ -275,11 +276,28 @@ static void F(class_losses)(const class_scores *of, void *to, ptrdiff_t first, p
             each[at] = losses[at] = 0;
             continue;
         }
-        REAL score = x[(at / of->inner * of->n + class) * of->inner + at % of->inner];
+        REAL score = x[(at / inner * of->n + class) * inner + at % inner];
         if (top)
             score = score - top[at] - less[at];
         each[at] = weight ? weight[class] : 1;
         losses[at] = -score * each[at];
+    }
+}
+
+static void F(class_losses)(const class_scores *of, void *to, ptrdiff_t first, ptrdiff_t count) {
+    if (of->inner == 1)
+        F(losses_of)(of, 1, to, first, count);
+    else
+        F(losses_of)(of, of->inner, to, first, count);
+}
+
+ALWAYS_INLINE void F(less_at_classes)(const class_scores *of, ptrdiff_t inner, const REAL *amounts, REAL *out, ptrdiff_t first,
+                                      ptrdiff_t count) {
+    const ptrdiff_t n = of->n;
+    for (ptrdiff_t at = first; at < first + count; at++) {
+        int64_t class = of->target[at];
+        if (class >= 0 && class < n && class != of->ignored)
+            out[(at / inner * n + class) * inner + at % inner] -= amounts[at];
     }
 }
 
@@ -319,11 +337,10 @@ static void F(class_backward)(const class_scores *of, const void *gradients, voi
                 made[i] = F(exp_)(row[i] - top[first + i] - less[first + i]) * amounts[first + i];
         }
     }
-    for (ptrdiff_t at = first; at < first + count; at++) {
-        int64_t class = of->target[at];
-        if (class >= 0 && class < n && class != of->ignored)
-            out[(at / inner * n + class) * inner + at % inner] -= amounts[at];
-    }
+    if (inner == 1)
+        F(less_at_classes)(of, 1, amounts, out, first, count);
+    else
+        F(less_at_classes)(of, inner, amounts, out, first, count);
 }
 
 static double F(class_total)(const void *x, ptrdiff_t n) { return (double)F(row_sum)(x, n); }

@@ -120,7 +120,6 @@ typedef struct {
     npy_intp period;                 /* elements that are written out at a time */
     ptrdiff_t steps[PLAN_OPERANDS];  /* along the one row */
     spread_loop spread[PLAN_OPERANDS]; /* NULL for operands that lie in one row, and for numbers */
-    const char *end[PLAN_OPERANDS];  /* of what may be read */
 } spread_run;
 
 /* Writes out `count` elements of an operand from place `begin` of the one row on. */
@@ -143,7 +142,7 @@ static void write_out(const spread_run *run, int k, npy_intp begin, npy_intp cou
             rows = shape[last - 1] - at[last - 1];
             rows = rows < count / width ? rows : count / width;
         }
-        run->spread[k](from, steps[last - 1], steps[last], run->end[k], to, width * plan->sizes[k], rows, width);
+        run->spread[k](from, steps[last - 1], steps[last], to, width * plan->sizes[k], rows, width);
         to += rows * width * plan->sizes[k];
         count -= rows * width;
         from += rows * steps[last - 1] - at[last] * steps[last];
@@ -188,9 +187,6 @@ bool native_run_spread(const native_plan *plan, npy_intp piece, native_rows rows
             continue;
         largest = size > largest ? size : largest;
         run.spread[k] = native_spread(size);
-        run.end[k] = plan->data[k] + size;
-        for (int i = 0; i < plan->ndim; i++)
-            run.end[k] += plan->steps[k][i] > 0 ? (plan->shape[i] - 1) * plan->steps[k][i] : 0;
     }
     run.period = REPEATED / largest;
     native_parallel(plan->count, piece, run_pieces, &run);

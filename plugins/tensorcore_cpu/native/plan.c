@@ -251,7 +251,7 @@ static void run_part(void *argument, npy_intp begin, npy_intp end) {
         }
         const bool copied = state->copy && row * plan->sizes[0] >= SPREAD_VECTOR;
         if (copied)
-            state->copy(data[0], plan->steps[0][last - 1], steps[0], NULL, data[1], plan->steps[1][last - 1], rows, row);
+            state->copy(data[0], plan->steps[0][last - 1], steps[0], data[1], plan->steps[1][last - 1], rows, row);
         for (npy_intp i = 0; i < rows; i++) {
             for (int k = 0; i && k < plan->operands; k++)
                 data[k] += plan->steps[k][last - 1];

@@ -9,42 +9,6 @@
 /* Not wider: of stores that begin anywhere half as many cross a line of the cache, and a Zen 4 makes two of one of 64 bytes. */
 enum { WIDTH = VECTOR < SPREAD_VECTOR ? VECTOR : SPREAD_VECTOR };
 
-#define SPREAD(name, type)                                                                                    \
-    typedef type name##_vector __attribute__((vector_size(WIDTH), aligned(1), may_alias));                    \
-    ALWAYS_INLINE void name##_row(char *to, ptrdiff_t bytes, name##_vector all) {                             \
-        for (ptrdiff_t j = 0; j < bytes - WIDTH; j += WIDTH)                                                  \
-            *(name##_vector *)(to + j) = all;                                                                 \
-        *(name##_vector *)(bytes < WIDTH ? to : to + bytes - WIDTH) = all;                                    \
-    }                                                                                                         \
-    ALWAYS_INLINE void name##_copy(const char *from, char *to, ptrdiff_t bytes) {                             \
-        const ptrdiff_t rest = bytes < WIDTH ? 0 : bytes - WIDTH;                                             \
-        for (ptrdiff_t j = 0; j < rest; j += WIDTH)                                                           \
-            *(name##_vector *)(to + j) = *(const name##_vector *)(from + j);                                  \
-        *(name##_vector *)(to + rest) = *(const name##_vector *)(from + rest);                                \
-    }                                                                                                         \
-    static void name(const char *from, ptrdiff_t down, ptrdiff_t along, const char *end, char *to, ptrdiff_t to_down, \
-                     ptrdiff_t rows, ptrdiff_t width) {                                                       \
-        const ptrdiff_t bytes = width * (ptrdiff_t)sizeof(type);                                              \
-        char space[WIDTH];                                                                                    \
-        if (along && !down && bytes < WIDTH) { /* one row for all, behind which there may be nothing to read */ \
-            memcpy(space, from, (size_t)bytes);                                                               \
-            from = space;                                                                                     \
-            end = space + WIDTH;                                                                              \
-        }                                                                                                     \
-        for (ptrdiff_t i = 0; i < rows; i++, from += down, to += to_down)                                     \
-            if (!along)                                                                                       \
-                name##_row(to, bytes, (name##_vector){0} + *(const type *)from);                              \
-            else if (bytes >= WIDTH || end - from >= WIDTH)                                                   \
-                name##_copy(from, to, bytes);                                                                 \
-            else                                                                                              \
-                memcpy(to, from, (size_t)bytes);                                                              \
-    }
-
-SPREAD(spread_8, uint8_t)
-SPREAD(spread_16, uint16_t)
-SPREAD(spread_32, uint32_t)
-SPREAD(spread_64, uint64_t)
-
 /* Rows of one move, or of two, the second up to the end: what both have is copied twice. */
 #define ONE_MOVE(size)                                                                                        \
     for (; rows; rows--, from += down, to += to_down)                                                         \
@@ -132,6 +96,27 @@ static void copy_rows(const char *from, ptrdiff_t down, char *to, ptrdiff_t to_d
             memcpy(to, from, (size_t)bytes);
     }
 }
+
+#define SPREAD(name, type)                                                                                    \
+    typedef type name##_vector __attribute__((vector_size(WIDTH), aligned(1), may_alias));                    \
+    ALWAYS_INLINE void name##_row(char *to, ptrdiff_t bytes, name##_vector all) {                             \
+        for (ptrdiff_t j = 0; j < bytes - WIDTH; j += WIDTH)                                                  \
+            *(name##_vector *)(to + j) = all;                                                                 \
+        *(name##_vector *)(bytes < WIDTH ? to : to + bytes - WIDTH) = all;                                    \
+    }                                                                                                         \
+    static void name(const char *from, ptrdiff_t down, ptrdiff_t along, char *to, ptrdiff_t to_down, ptrdiff_t rows, \
+                     ptrdiff_t width) {                                                                       \
+        const ptrdiff_t bytes = width * (ptrdiff_t)sizeof(type);                                              \
+        if (along)                                                                                            \
+            copy_rows(from, down, to, to_down, rows, bytes);                                                  \
+        for (ptrdiff_t i = 0; !along && i < rows; i++, from += down, to += to_down)                           \
+            name##_row(to, bytes, (name##_vector){0} + *(const type *)from);                                  \
+    }
+
+SPREAD(spread_8, uint8_t)
+SPREAD(spread_16, uint16_t)
+SPREAD(spread_32, uint32_t)
+SPREAD(spread_64, uint64_t)
 
 static void keep(const char *from, const char *mask, char *to, ptrdiff_t bytes) {
     INDEPENDENT for (ptrdiff_t i = 0; i < bytes; i++)

@@ -382,7 +382,8 @@ void native_plan_run(native_plan *plan, npy_intp grain, native_rows rows, void *
         return;
     /* In small pieces, so that the threads end together. */
     const npy_intp piece = plan->count > grain ? grain / 4 : grain;
-    if (native_run_repeated(plan, piece, rows, context) || native_run_spread(plan, piece, rows, context))
+    if (native_run_repeated(plan, piece, rows, context) || native_run_spread(plan, piece, rows, context) ||
+        native_run_apart(plan, piece, rows, context))
         return;
     const int dim = turned_dim(plan), last = plan->ndim - 1;
     if (dim < 0) {

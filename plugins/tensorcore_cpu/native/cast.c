@@ -51,9 +51,8 @@ static bool repeats(PyArrayObject *array) {
 
 static PyObject *copied(PyArrayObject *array, native_type from, native_type to, PyObject *out) {
     native_loop loop = casts->cast[from][to];
-    through_float by = {casts->cast[from][TYPE_F32], casts->cast[TYPE_F32][to]};
-    /* Twice rounded: NumPy rounds a double to float16 once. */
-    if (!loop && (from == TYPE_F64 || !by.first || !by.second))
+    through_float by = {from == TYPE_F64 && to == TYPE_F16 ? casts->odd : casts->cast[from][TYPE_F32], casts->cast[TYPE_F32][to]};
+    if (!loop && (!by.first || !by.second))
         return NULL;
     if (!out && from == to && PyArray_IS_C_CONTIGUOUS(array))
         return (PyObject *)native_copied(array, to);

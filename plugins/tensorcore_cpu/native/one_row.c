@@ -260,7 +260,8 @@ static void run_apart(void *argument, npy_intp begin, npy_intp end) {
 bool native_run_apart(const native_plan *plan, npy_intp piece, native_rows rows, void *context) {
     const int result = plan->operands - 1;
     apart_run run = {.plan = plan, .rows = rows, .context = context};
-    int largest = 0;
+    int largest = 0, apart = 0;
+    bool pairs = false;
     if (plan->ndim != 1 || plan->copies || plan->count < APART || plan->steps[result][0] != plan->sizes[result])
         return false;
     for (int k = 0; k < result; k++) {
@@ -270,8 +271,10 @@ bool native_run_apart(const native_plan *plan, npy_intp piece, native_rows rows,
             continue;
         run.copy[k] = casts->cast[type][type];
         largest = size > largest ? size : largest;
+        pairs |= plan->steps[k][0] == 2 * size;
+        apart++;
     }
-    if (!largest)
+    if (!largest || (apart > 1 && !pairs && largest == 8)) /* of doubles few go into a vector */
         return false;
     run.period = REPEATED / largest;
     native_parallel(plan->count, piece, run_apart, &run);

@@ -69,8 +69,12 @@ ALWAYS_INLINE void copy_row(char *to, const char *from, ptrdiff_t bytes) {
             COPY_ENDS(16);
         else if (bytes >= 8)
             COPY_ENDS(8);
-        else
-            memcpy(to, from, (size_t)bytes);
+        else if (bytes >= 4)
+            COPY_ENDS(4);
+        else if (bytes >= 2)
+            COPY_ENDS(2);
+        else if (bytes)
+            *to = *from;
         return;
     }
     ptrdiff_t at = 0;

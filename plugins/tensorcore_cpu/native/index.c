@@ -20,9 +20,9 @@ enum {
     EACH_GRAIN = 1 << 15, /* the same where each element has a number of its own */
     LONG = 1 << 11,  /* bytes of a part's row that are worth a call */
     JOINED = 1 << 13, /* bytes of the result that are written by one part after the other */
-    NEAR = 2 << 20, NEAR_ROW = 96, /* bytes of a result, or of its rows, that is written to in any order; a larger one is written in
-                                      order, for the sake of what fetches lines ahead */
-    SHORT = 192,                   /* bytes of a row that are put together in the first cache then: less than three calls cost */
+    /* Bytes of a result that is written to in any order, or of rows of one that is larger, or larger than some of the last cache:
+       else it is written in order, for the sake of what fetches lines ahead. */
+    NEAR = 2 << 20, NEAR_ROW = 640, FAR_ROW = 192,
     PARTS = 64, /* arrays that are joined here */
 };
 
@@ -76,22 +76,16 @@ static void join_bytes(void *context, npy_intp begin, npy_intp end) {
     }
 }
 
-/* Rows of the result, part by part while they are in the first cache. */
+/* Rows of the result, some of them part by part, while they are in the first cache. */
 static void join_rows(void *context, npy_intp begin, npy_intp end) {
     const joined *job = context;
-    const bool near = job->whole <= NEAR || job->row <= NEAR_ROW, copied = !near && job->row <= SHORT;
-    const npy_intp block = near || copied ? 1 + JOINED / job->row : 1;
-    _Alignas(64) char space[JOINED + SHORT];
-    for (; begin < end; begin += block) {
-        const npy_intp rows = end - begin < block ? end - begin : block;
-        char *made = job->made + begin * job->row, *to = copied ? space : made;
+    const bool near = job->whole <= NEAR || job->row <= (job->whole < NATIVE_PAST ? NEAR_ROW : FAR_ROW);
+    const npy_intp block = near ? 1 + JOINED / job->row : 1;
+    for (; begin < end; begin += block)
         for (int k = 0; k < job->parts; k++)
             if (job->data[k])
-                native_copy_rows(job->data[k] + begin * job->down[k], job->down[k], to + part_start(job, k), job->row, rows,
-                                 job->end[k] - part_start(job, k));
-        if (copied)
-            native_move(made, space, rows * job->row, job->whole);
-    }
+                native_copy_rows(job->data[k] + begin * job->down[k], job->down[k], job->made + begin * job->row + part_start(job, k),
+                                 job->row, end - begin < block ? end - begin : block, job->end[k] - part_start(job, k));
 }
 
 static void weave(void *context, npy_intp begin, npy_intp end) {

@@ -15,6 +15,7 @@ DECLARE_LOOPS(shuffle_loops, shuffle_loops);
 enum {
     ROW_BYTES = 2048,     /* of rows that are worth a call each */
     BLOCK_BYTES = 1 << 14, /* that are copied before the next rows are looked for */
+    VECTOR_BYTES = 64,    /* of rows that others are turned around or repeated in */
     FEW_ROWS = 16,        /* that are not worth a call */
     PIECE = 4,            /* parts of a thread's share, so that the threads end together */
 };
@@ -143,20 +144,37 @@ static void run_moves(void *context, char *const *data, const ptrdiff_t *steps, 
         run->loop(data, steps, count);
 }
 
-/* Whether rows of the result have a few elements that lie evenly apart in the source, where no others lie side by side: then they
-   are along the last dim. */
-static bool few_apart(native_plan *plan) {
-    int few = -1;
-    for (int i = 0; i < plan->ndim; i++) {
-        if (plan->steps[0][i] == plan->sizes[0])
-            return false;
-        if (plan->steps[1][i] == plan->sizes[1])
-            few = i;
+/* Innermost dims of the result that have a few elements together, as matrices of 3 by 3 or numbers that are repeated have, become one
+   last dim; answers with how many, and where in the source, or with 0 where elements lie side by side in the source outside of them. */
+static npy_intp few_picked(native_plan *plan, ptrdiff_t *at) {
+    const npy_intp size = plan->sizes[0];
+    bool inside[NATIVE_DIMS] = {false};
+    npy_intp count = 1;
+    int left = plan->ndim;
+    at[0] = 0;
+    for (int i = plan->ndim - 1; i >= 0; i--) {
+        const npy_intp step = plan->steps[0][i], more = plan->shape[i] * count;
+        if (inside[i] || plan->steps[1][i] != count * size || more > SHUFFLED || step % size || (!step && more * size > VECTOR_BYTES))
+            continue;
+        for (npy_intp j = count; j < more; j++)
+            at[j] = at[j - count] + step / size;
+        count = more;
+        inside[i] = true;
+        left--;
+        i = plan->ndim; /* from the last one on */
     }
-    if (few < 0 || plan->ndim < 2 || plan->shape[few] > SHUFFLED || !plan->steps[0][few] || plan->steps[0][few] % plan->sizes[0])
-        return false;
-    swap_dims(plan, few, plan->ndim - 1);
-    return true;
+    if (count == 1 || !left)
+        return 0;
+    for (int i = 0; i < plan->ndim; i++)
+        if (!inside[i] && plan->steps[0][i] == size && plan->shape[i] > 1)
+            return 0;
+    left = 0;
+    for (int i = 0; i < plan->ndim; i++)
+        if (!inside[i])
+            swap_dims(plan, i, left++);
+    plan->ndim = left + 1;
+    plan->shape[left] = count;
+    return count;
 }
 
 void native_plan_copy(native_plan *plan, npy_intp grain) {
@@ -164,15 +182,14 @@ void native_plan_copy(native_plan *plan, npy_intp grain) {
         return;
     widen(plan);
     const int last = plan->ndim - 1, size = plan->sizes[0];
+    ptrdiff_t at[SHUFFLED];
+    npy_intp few;
     if (last > 0 && lies_along(plan, last, 1) && plan->shape[last] * size < ROW_BYTES && plan->data[0] != plan->data[1]) {
         move_rows(plan, grain, PICK(spread_loops)->copy_rows, NULL, plan->shape[last] * size);
-    } else if (few_apart(plan)) {
-        ptrdiff_t at[SHUFFLED];
-        for (npy_intp j = 0; j < plan->shape[last]; j++)
-            at[j] = j * (plan->steps[0][last] / size);
-        move_rows(plan, grain, NULL, at, plan->shape[last]);
-    } else if (last > 0 && lies_along(plan, last, -1)) {
+    } else if (last > 0 && lies_along(plan, last, -1) && plan->shape[last] * size > VECTOR_BYTES) {
         move_rows(plan, grain, PICK(cast_loops)->backwards[log_size(size)], NULL, plan->shape[last]);
+    } else if ((few = few_picked(plan, at))) {
+        move_rows(plan, grain, NULL, at, few);
     } else {
         static const native_type OF_SIZE[] = {TYPE_U8, TYPE_I16, TYPE_I32, TYPE_I64};
         const native_type type = OF_SIZE[log_size(size)];

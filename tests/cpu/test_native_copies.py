@@ -31,7 +31,13 @@ def test_orders_and_slices_of_short_rows(width, dtype):
         for order in itertools.permutations(range(3)):
             assert_same(contiguous(values.transpose(order)), twin(values.transpose(order)))
         wide = of_shape(dtype, *shape, width + 2)
-        for one in (wide[..., 1:-1], wide[::-1, :, :width], wide[:, ::-1, 2:], wide[:, :1], np.broadcast_to(wide[:1], wide.shape)):
+        for one in (
+            wide[..., 1:-1],
+            wide[::-1, :, :width],
+            wide[:, ::-1, 2:],
+            wide[:, :1],
+            np.broadcast_to(wide[:1], wide.shape),
+        ):
             assert_same(contiguous(one), twin(one))
     deep = of_shape(dtype, 40, 2, 3, width + 1)[..., 1:]
     assert_same(contiguous(deep.transpose(2, 0, 1, 3)), twin(deep.transpose(2, 0, 1, 3)))
@@ -72,7 +78,12 @@ def test_short_rows_stacked(width, dtype):
     stack, twin = kernel("stack")
     for rows in (1, 500):
         values, wide = of_shape(dtype, rows, width), of_shape(dtype, rows, width + 2)
-        for parts in ([values, wide[:, :width]], [values, values, wide[:, 2:]], [wide[:, 1:-1].copy()], [wide[::-1, -width:]] * 4):
+        for parts in (
+            [values, wide[:, :width]],
+            [values, values, wide[:, 2:]],
+            [wide[:, 1:-1].copy()],
+            [wide[::-1, -width:]] * 4,
+        ):
             for dim in range(3):
                 assert_same(stack(parts, dim=dim), twin(parts, dim=dim))
 

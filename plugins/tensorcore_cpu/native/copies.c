@@ -26,8 +26,8 @@ void native_copy_rows(const char *from, ptrdiff_t down, char *to, ptrdiff_t to_d
 
 static int log_size(int size) { return size == 8 ? 3 : size / 2; }
 
-void native_pick_rows(const char *from, ptrdiff_t down, char *to, ptrdiff_t to_down, ptrdiff_t rows, const ptrdiff_t *at, ptrdiff_t count,
-                      int size) {
+void native_pick_rows(const char *from, ptrdiff_t down, char *to, ptrdiff_t to_down, ptrdiff_t rows, const ptrdiff_t *at,
+                      ptrdiff_t count, int size) {
     PICK(shuffle_loops)->pick_rows[log_size(size)](from, down, to, to_down, rows, at, count);
 }
 
@@ -144,8 +144,8 @@ static void run_moves(void *context, char *const *data, const ptrdiff_t *steps, 
         run->loop(data, steps, count);
 }
 
-/* Innermost dims of the result that have a few elements together, as matrices of 3 by 3 or numbers that are repeated have, become one
-   last dim; answers with how many, and where in the source, or with 0 where elements lie side by side in the source outside of them. */
+/* Innermost dims of the result that have a few elements together, as matrices of 3 by 3 or numbers that are repeated have, become
+   one last dim; answers with how many, and where in the source, or with 0 where elements lie side by side in the source outside. */
 static npy_intp few_picked(native_plan *plan, ptrdiff_t *at) {
     const npy_intp size = plan->sizes[0];
     bool inside[NATIVE_DIMS] = {false};
@@ -154,7 +154,9 @@ static npy_intp few_picked(native_plan *plan, ptrdiff_t *at) {
     at[0] = 0;
     for (int i = plan->ndim - 1; i >= 0; i--) {
         const npy_intp step = plan->steps[0][i], more = plan->shape[i] * count;
-        if (inside[i] || plan->steps[1][i] != count * size || more > SHUFFLED || step % size || (!step && more * size > VECTOR_BYTES))
+        if (inside[i] || plan->steps[1][i] != count * size || more > SHUFFLED || step % size)
+            continue;
+        if (!step && more * size > VECTOR_BYTES)
             continue;
         for (npy_intp j = count; j < more; j++)
             at[j] = at[j - count] + step / size;

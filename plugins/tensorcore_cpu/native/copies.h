@@ -9,9 +9,10 @@
 /* Rows of so many bytes, which lie `down` and `to_down` bytes apart; no more is read or written. */
 void native_copy_rows(const char *from, ptrdiff_t down, char *to, ptrdiff_t to_down, ptrdiff_t rows, ptrdiff_t bytes);
 
-/* to[i][j] = from[i][at[j]] for up to SHUFFLED elements of so many bytes in a row (shuffle.h); nothing is read outside of the rows. */
-void native_pick_rows(const char *from, ptrdiff_t down, char *to, ptrdiff_t to_down, ptrdiff_t rows, const ptrdiff_t *at, ptrdiff_t count,
-                      int size);
+/* to[i][j] = from[i][at[j]] for up to SHUFFLED elements of so many bytes in a row (shuffle.h); nothing is read outside of the
+   rows. */
+void native_pick_rows(const char *from, ptrdiff_t down, char *to, ptrdiff_t to_down, ptrdiff_t rows, const ptrdiff_t *at,
+                      ptrdiff_t count, int size);
 
 /* A plan of one input, whose elements are copied as they are. */
 void native_plan_copy(native_plan *plan, npy_intp grain);

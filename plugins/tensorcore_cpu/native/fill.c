@@ -234,7 +234,7 @@ static PyObject *run_pad(const native_kernel *kernel, PyObject *const *args, Py_
         begin += start[i] * (PyArray_STRIDE(made, i) / TYPE_SIZE[type]);
     for (int i = 1; i < ndim; i++)
         inner *= shape[i] == PyArray_DIM(x, i) ? shape[i] : 0;
-    const npy_intp end = begin + inner * PyArray_DIM(x, 0); /* of what is not filled: all of x lies in one piece, or nothing */
+    const npy_intp end = begin + inner * PyArray_DIM(x, 0); /* of what is not filled: all of x in one piece, or nothing */
     if (!fill_around(made, type, options[VALUE], inner ? begin : 0, inner ? end : 0) ||
         !native_copied_into(x, PyArray_BYTES(made) + begin * TYPE_SIZE[type], PyArray_STRIDES(made)))
         Py_CLEAR(made);

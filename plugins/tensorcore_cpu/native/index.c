@@ -84,8 +84,9 @@ static void join_rows(void *context, npy_intp begin, npy_intp end) {
     for (; begin < end; begin += block)
         for (int k = 0; k < job->parts; k++)
             if (job->data[k])
-                native_copy_rows(job->data[k] + begin * job->down[k], job->down[k], job->made + begin * job->row + part_start(job, k),
-                                 job->row, end - begin < block ? end - begin : block, job->end[k] - part_start(job, k));
+                native_copy_rows(job->data[k] + begin * job->down[k], job->down[k],
+                                 job->made + begin * job->row + part_start(job, k), job->row,
+                                 end - begin < block ? end - begin : block, job->end[k] - part_start(job, k));
 }
 
 static void weave(void *context, npy_intp begin, npy_intp end) {

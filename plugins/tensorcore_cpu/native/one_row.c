@@ -15,7 +15,7 @@ static const cast_loops *casts;
 
 enum {
     REPEATED = 8192, LINE = 64, SHORT = 128, /* bytes of an operand that are written out, of the cache's lines, of a short row */
-    GAPS = 4, GAPS_BYTES = 1 << 22,          /* times the gap that a row has to be, and of a result that is not written past the caches */
+    GAPS = 4, GAPS_BYTES = 1 << 22,          /* times the gap that a row has to be, and bytes of a result that is not too large */
     APART = 64,                              /* elements that are worth being put together */
 };
 

@@ -208,7 +208,8 @@ static bool at_dim(PyObject *option, int ndim, int *dim) {
 }
 
 /* x, or `out`, which is x then, and slices of the source along `dim` at the numbers of an index of that dim. */
-static PyObject *added_slices(PyArrayObject *x, PyObject *numbers, PyArrayObject *source, int dim, native_type type, PyObject *out) {
+static PyObject *added_slices(PyArrayObject *x, PyObject *numbers, PyArrayObject *source, int dim, native_type type,
+                              PyObject *out) {
     PyArrayObject *index = places(numbers, PyArray_DIM(x, dim)), *from = NULL, *made = NULL;
     const bool place = !native_is_none(out);
     bool fits = index && PyArray_SIZE(index) == PyArray_DIM(source, dim);
@@ -218,7 +219,8 @@ static PyObject *added_slices(PyArrayObject *x, PyObject *numbers, PyArrayObject
         fits = fits && out == (PyObject *)x && PyArray_IS_C_CONTIGUOUS(x) && PyArray_ISWRITEABLE(x) && !native_overlap(x, source) &&
                !native_overlap(x, index);
     if (fits && (from = native_dense((PyObject *)source))) {
-        slice_sums sums = {NULL, PyArray_DATA(from), PyArray_DATA(index), .count = PyArray_SIZE(index), .size = PyArray_DIM(x, dim)};
+        slice_sums sums = {NULL, PyArray_DATA(from), PyArray_DATA(index), .count = PyArray_SIZE(index)};
+        sums.size = PyArray_DIM(x, dim);
         native_around(x, dim, &sums.before, &sums.after);
         made = native_sum_slices(x, type, place, &sums, -1);
     }
@@ -286,8 +288,9 @@ static PyArrayObject *one_for_each_slice(PyArrayObject *index, int dim) {
             return NULL;
     if (PyArray_SIZE(index) < SLICED * PyArray_DIM(index, dim))
         return NULL;
-    PyObject *line = PyArray_NewFromDescr(&PyArray_Type, (PyArray_Descr *)Py_NewRef(PyArray_DESCR(index)), 1, PyArray_DIMS(index) + dim,
-                                          PyArray_STRIDES(index) + dim, PyArray_DATA(index), NPY_ARRAY_ALIGNED, NULL);
+    PyObject *line = PyArray_NewFromDescr(&PyArray_Type, (PyArray_Descr *)Py_NewRef(PyArray_DESCR(index)), 1,
+                                          PyArray_DIMS(index) + dim, PyArray_STRIDES(index) + dim, PyArray_DATA(index),
+                                          NPY_ARRAY_ALIGNED, NULL);
     if (!line || !PyArray_SetBaseObject((PyArrayObject *)line, Py_NewRef((PyObject *)index)))
         return (PyArrayObject *)line;
     Py_DECREF(line);

@@ -4,10 +4,10 @@
 
 #include "types.h"
 
-enum { SPREAD_VECTOR = 32 }; /* bytes: what is behind a shorter row of one number is written too, up to as many from its beginning on */
+enum { SPREAD_VECTOR = 32 }; /* bytes: what is behind a shorter row of one number is written too, up to as many from its start */
 
-/* to[i][j] = from[i][j] for i < rows and j < width, whose rows are `down` and `to_down` bytes apart, and elements of `from` `along`: 0,
-   or as many as one has. */
+/* to[i][j] = from[i][j] for i < rows and j < width, whose rows are `down` and `to_down` bytes apart, and elements of `from` `along`:
+   0, or as many as one has. */
 typedef void (*spread_loop)(const char *from, ptrdiff_t down, ptrdiff_t along, char *to, ptrdiff_t to_down, ptrdiff_t rows,
                             ptrdiff_t width);
 

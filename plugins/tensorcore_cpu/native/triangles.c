@@ -90,7 +90,8 @@ static PyObject *run_triangle(const native_kernel *kernel, PyObject *const *args
     const bool writes = kernel->data != NULL;
     if (type == TYPE_NONE || (writes && !PyArray_ISWRITEABLE(x)) || PyArray_NDIM(x) < 2 || !PyArray_SIZE(x) ||
         !PyArray_IS_C_CONTIGUOUS(x) || !kwnames || !native_options(args, nargs, kwnames, names, OPTIONS, options) ||
-        !native_double(options[DIAGONAL], &diagonal) || !options[UPPER] || !PyBool_Check(options[UPPER]) || diagonal > 1e9 || diagonal < -1e9)
+        !native_double(options[DIAGONAL], &diagonal) || !options[UPPER] || !PyBool_Check(options[UPPER]) || diagonal > 1e9 ||
+        diagonal < -1e9)
         return NULL;
     int ndim = PyArray_NDIM(x);
     PyArrayObject *made = writes ? (PyArrayObject *)Py_NewRef(x) : native_empty(ndim, PyArray_DIMS(x), type);

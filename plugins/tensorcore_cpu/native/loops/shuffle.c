@@ -1,4 +1,4 @@
-/* Rows of a few elements, picked by place: by shuffles where they lie within a vector, as many rows as it has room for at a time. */
+/* Rows of a few elements, picked by place: by shuffles where they lie within a vector, which takes as many rows as it has room for. */
 #include "loop.h"
 
 #include "../shuffle.h"

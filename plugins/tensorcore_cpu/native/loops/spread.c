@@ -21,15 +21,15 @@ enum { WIDTH = VECTOR < SPREAD_VECTOR ? VECTOR : SPREAD_VECTOR };
         memcpy(last, from + bytes - (size), size);                                                            \
         memcpy(to, first, size);                                                                              \
         memcpy(to + bytes - (size), last, size);                                                              \
-        if (lies_behind && rows > 2) /* but the last row: one move that goes on into the next row, which is written after it */ \
+        if (lies_behind) /* but for the last row one move that goes on into the next row, which is written after it */ \
             for (; rows > 2; rows--)                                                                          \
                 memcpy(to += to_down, from += down, 2 * (size));                                              \
     }
 
 enum { LONG_ROW = 1024 }; /* bytes from which on the start of memcpy does not count */
 
-/* memcpy is slow where the result does not begin with a line of the cache. And where it lies a little behind the source, but for whole
-   pages, loads wait for the stores before them, which look as if they were to the same place; not so from the end on. */
+/* memcpy is slow where the result does not begin with a line of the cache. And where it lies a little behind the source, but for
+   whole pages, loads wait for the stores before them, which look as if they were to the same place; not so from the end on. */
 enum { LINE = 64, PAGE = 4096 };
 
 static void copy_whole(const char *from, char *to, ptrdiff_t bytes) {

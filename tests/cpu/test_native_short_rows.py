@@ -55,7 +55,7 @@ def test_pads(width, dtype):
 @pytest.mark.parametrize("upper", [False, True])
 @pytest.mark.parametrize("dtype", [*DTYPES, "bool"])
 def test_triangles(dtype, upper):
-    """Of many small matrices, of tall and of wide ones, by diagonals inside and far outside, new and in place."""
+    """Of many small matrices, of tall and of wide ones, by diagonals inside and far outside, new and in place, turned and repeated."""
     tri, twin = kernel("tri")
     keep = kernel("keep_triangle")[0]
     for shape in ((300, 3, 3), (50, 4, 7), (2, 5, 4, 2), (700, 2), (2, 90, 11), (3, 200), (1, 1), (9, 1)):
@@ -65,6 +65,8 @@ def test_triangles(dtype, upper):
             expected = twin(values, **options)
             assert_same(tri(values, **options), expected)
             assert_same(keep(values.copy(), **options), expected)
+            for x in (values[::-1], values.swapaxes(-1, -2), np.broadcast_to(values[..., :1], shape)):
+                assert_same(tri(x, **options), twin(x, **options))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -89,15 +89,18 @@ static PyObject *run_triangle(const native_kernel *kernel, PyObject *const *args
     PyArrayObject *x = (PyArrayObject *)args[0];
     const bool writes = kernel->data != NULL;
     if (type == TYPE_NONE || (writes && !PyArray_ISWRITEABLE(x)) || PyArray_NDIM(x) < 2 || !PyArray_SIZE(x) ||
-        !PyArray_IS_C_CONTIGUOUS(x) || !kwnames || !native_options(args, nargs, kwnames, names, OPTIONS, options) ||
+        (writes && !PyArray_IS_C_CONTIGUOUS(x)) || !kwnames || !native_options(args, nargs, kwnames, names, OPTIONS, options) ||
         !native_double(options[DIAGONAL], &diagonal) || !options[UPPER] || !PyBool_Check(options[UPPER]) || diagonal > 1e9 ||
         diagonal < -1e9)
         return NULL;
     int ndim = PyArray_NDIM(x);
-    PyArrayObject *made = writes ? (PyArrayObject *)Py_NewRef(x) : native_empty(ndim, PyArray_DIMS(x), type);
+    const bool dense = PyArray_IS_C_CONTIGUOUS(x); /* else a copy in row-major order is written over */
+    PyArrayObject *made = writes  ? (PyArrayObject *)Py_NewRef(x)
+                          : dense ? native_empty(ndim, PyArray_DIMS(x), type)
+                                  : native_dense(args[0]);
     if (!made)
         return NULL;
-    triangle run = {PyArray_BYTES(made), PyArray_BYTES(x), PyArray_DIM(x, ndim - 2), PyArray_DIM(x, ndim - 1),
+    triangle run = {PyArray_BYTES(made), PyArray_BYTES(dense ? x : made), PyArray_DIM(x, ndim - 2), PyArray_DIM(x, ndim - 1),
                     TYPE_SIZE[type], (npy_intp)diagonal, options[UPPER] == Py_True, NULL, 0};
     const npy_intp matrix = run.rows * run.columns;
     if (ndim > 2 && matrix * run.size <= MASKED)
@@ -115,7 +118,7 @@ int triangles_init(void) {
 }
 
 const native_spec triangles_kernels[] = {
-    {"tri", run_triangle, NULL, .dense = true},
+    {"tri", run_triangle, NULL},
     {"keep_triangle", run_triangle, "w"},
     {NULL, NULL, NULL},
 };

@@ -26,17 +26,17 @@ enum { WIDTH = VECTOR < SPREAD_VECTOR ? VECTOR : SPREAD_VECTOR };
                 memcpy(to += to_down, from += down, 2 * (size));                                              \
     }
 
-enum { LONG_ROW = 1024 }; /* bytes from which on the start of memcpy does not count */
+enum { LONG_ROW = 2048 }; /* bytes from which on the start of memcpy does not count */
 
 /* memcpy is slow where the result does not begin with a line of the cache. And where it lies a little behind the source, but for
    whole pages, loads wait for the stores before them, which look as if they were to the same place; not so from the end on. */
-enum { LINE = 64, PAGE = 4096 };
+enum { LINE = 64, PAGE = 4096, WHOLE = 1 << 14 }; /* from WHOLE bytes on */
 
 static void copy_whole(const char *from, char *to, ptrdiff_t bytes) {
     typedef int64_t line __attribute__((vector_size(LINE), may_alias));
     typedef int64_t any_line __attribute__((vector_size(LINE), aligned(1), may_alias));
     const size_t behind = ((uintptr_t)to - (uintptr_t)from) % PAGE;
-    if (bytes < LONG_ROW || (uintptr_t)to % LINE == 0) {
+    if (bytes < WHOLE || (uintptr_t)to % LINE == 0) {
         memcpy(to, from, (size_t)bytes);
         return;
     }

@@ -20,21 +20,9 @@ static const char *const NAMES[OPTIONS] = {"dtype", "dims", "shifts", "k"};
 enum {
     GRAIN = 1 << 15,
     BYTES = 1 << 17, /* that are a reason for a second thread where they only move */
+    LONG_ROW = 2048, ROLLED = 1 << 13, /* bytes of a row that is worth a call, and of rows that are rolled at a time */
     PIECE = 1024, /* elements that pass through float at a time, between a half type and anything but float */
 };
-
-typedef struct {
-    native_loop loop;
-    npy_intp size, whole; /* bytes of an element and of all */
-} moving;
-
-static void run_moves(void *context, char *const *data, const ptrdiff_t *steps, ptrdiff_t count) {
-    const moving *run = context;
-    if (steps[0] == run->size && steps[1] == run->size && data[0] != data[1])
-        native_move(data[1], data[0], count * run->size, run->whole);
-    else
-        run->loop(data, steps, count);
-}
 
 typedef struct {
     native_loop first, second;
@@ -63,9 +51,8 @@ static bool repeats(PyArrayObject *array) {
 
 static PyObject *copied(PyArrayObject *array, native_type from, native_type to, PyObject *out) {
     native_loop loop = casts->cast[from][to];
-    through_float by = {casts->cast[from][TYPE_F32], casts->cast[TYPE_F32][to]};
-    /* Twice rounded: NumPy rounds a double to float16 once. */
-    if (!loop && (from == TYPE_F64 || !by.first || !by.second))
+    through_float by = {from == TYPE_F64 && to == TYPE_F16 ? casts->odd : casts->cast[from][TYPE_F32], casts->cast[TYPE_F32][to]};
+    if (!loop && (!by.first || !by.second))
         return NULL;
     if (!out && from == to && PyArray_IS_C_CONTIGUOUS(array))
         return (PyObject *)native_copied(array, to);
@@ -78,10 +65,8 @@ static PyObject *copied(PyArrayObject *array, native_type from, native_type to, 
         return NULL;
     if (!(made = native_plan_result(&plan, &operand, to, out)))
         return NULL;
-    plan.copies = from == to;
-    moving moves = {loop, TYPE_SIZE[to], plan.count * TYPE_SIZE[to]};
-    if (plan.copies)
-        native_plan_run(&plan, GRAIN, run_moves, &moves);
+    if (from == to)
+        native_plan_copy(&plan, GRAIN);
     else if (loop)
         native_plan_loop(&plan, GRAIN, loop, NATIVE_PAST);
     else
@@ -92,6 +77,15 @@ static PyObject *copied(PyArrayObject *array, native_type from, native_type to, 
 PyObject *native_copied_over(PyArrayObject *from, PyArrayObject *to) {
     const native_type type = native_array_type((PyObject *)from);
     return type == TYPE_NONE ? NULL : copied(from, type, type, (PyObject *)to);
+}
+
+bool native_copied_into(PyArrayObject *from, char *to, const npy_intp *strides) {
+    PyObject *place = PyArray_NewFromDescr(&PyArray_Type, (PyArray_Descr *)Py_NewRef(PyArray_DESCR(from)), PyArray_NDIM(from),
+                                           PyArray_DIMS(from), strides, to, NPY_ARRAY_BEHAVED, NULL);
+    PyObject *copied = place ? native_copied_over(from, (PyArrayObject *)place) : NULL;
+    Py_XDECREF(copied);
+    Py_XDECREF(place);
+    return copied != NULL;
 }
 
 PyObject *native_converted(PyArrayObject *x, native_type from, native_type to) { return copied(x, from, to, NULL); }
@@ -248,27 +242,58 @@ typedef struct {
     npy_intp element;            /* bytes of what lies behind them */
 } rolling;
 
+/* Where in the source the row of the result lies, in rows along the last of those dims. */
+static npy_intp rolled_row(const rolling *run, npy_intp row) {
+    npy_intp source = 0, step = 1;
+    for (int i = run->dims - 2; i >= 0; i--) {
+        source += (row % run->shape[i] + run->moved[i]) % run->shape[i] * step;
+        row /= run->shape[i];
+        step *= run->shape[i];
+    }
+    return source;
+}
+
+/* Bytes of the result, whose rows are long. */
 static void roll_part(void *context, npy_intp begin, npy_intp end) {
     const rolling *run = context;
     const int last = run->dims - 1;
     const npy_intp width = run->shape[last] * run->element, edge = (run->shape[last] - run->moved[last]) * run->element;
     while (begin < end) {
-        npy_intp row = begin / width, at = begin % width, source = 0, step = 1;
-        for (int i = last - 1; i >= 0; i--) {
-            source += (row % run->shape[i] + run->moved[i]) % run->shape[i] * step;
-            row /= run->shape[i];
-            step *= run->shape[i];
-        }
-        const char *from = run->from + source * width;
+        npy_intp row = begin / width, at = begin % width;
+        const char *from = run->from + rolled_row(run, row) * width;
         for (int part = 0; part < 2 && begin < end; part++) { /* up to the edge from where the row was cut, then its beginning */
             npy_intp length = (at < edge ? edge : width) - at;
             length = length < end - begin ? length : end - begin;
-            memcpy(run->to + begin, from + (at < edge ? at + width - edge : at - edge), (size_t)length);
+            native_copy_rows(from + (at < edge ? at + width - edge : at - edge), length, run->to + begin, length, 1, length);
             begin += length;
             at += length;
             if (at == width)
                 break;
         }
+    }
+}
+
+/* Short rows: as many at a time as follow one another in the source, too. */
+static void roll_rows(void *context, npy_intp begin, npy_intp end) {
+    const rolling *run = context;
+    const int last = run->dims - 1;
+    const npy_intp width = run->shape[last] * run->element, edge = (run->shape[last] - run->moved[last]) * run->element;
+    const npy_intp most = 1 + ROLLED / width;
+    npy_intp size = 1, moved = 0; /* of the dim before the last, if any dim outside is rolled */
+    for (int i = 0; i < last; i++)
+        if (run->moved[i]) {
+            size = run->shape[last - 1];
+            moved = run->moved[last - 1];
+        }
+    for (npy_intp rows; begin < end; begin += rows) {
+        const npy_intp at = begin % size, left = size == 1 ? end : (at < size - moved ? size - moved : size) - at;
+        rows = left < end - begin ? left : end - begin;
+        rows = rows < most ? rows : most;
+        const char *from = run->from + rolled_row(run, begin) * width;
+        char *to = run->to + begin * width;
+        native_copy_rows(from + width - edge, width, to, width, rows, edge);
+        if (edge < width)
+            native_copy_rows(from, width, to + edge, width, rows, width - edge);
     }
 }
 
@@ -316,7 +341,11 @@ static PyObject *run_roll(const native_kernel *kernel, PyObject *const *args, Py
     PyArrayObject *made = inside ? native_empty(PyArray_NDIM(x), PyArray_DIMS(x), type) : NULL;
     if (made) {
         run.to = PyArray_BYTES(made);
-        native_parallel(PyArray_NBYTES(made), BYTES, roll_part, &run);
+        const npy_intp width = run.shape[run.dims - 1] * run.element;
+        if (width < LONG_ROW)
+            native_parallel(PyArray_NBYTES(made) / width, BYTES / width + 1, roll_rows, &run);
+        else
+            native_parallel(PyArray_NBYTES(made), BYTES, roll_part, &run);
     }
     Py_DECREF(x);
     return (PyObject *)made;

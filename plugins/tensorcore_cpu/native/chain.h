@@ -16,7 +16,7 @@ enum { CHAIN_OPS = 32, CHAIN_OPERANDS = 16 };
     X(raise) X(lower) /* to a bound that is no NaN */
 
 /* `stream` is a store past the caches, for what is too large to be there when it is read: the line is not fetched first.
-   `native_streamed` of rows.h has to follow the last of them. */
+   `native_streamed` of copies.h has to follow the last of them. */
 #define CHAIN_CODE(name) CHAIN_##name,
 enum { CHAIN_store, CHAIN_stream, CHAIN_UNARY(CHAIN_CODE) CHAIN_FUNCTION(CHAIN_CODE) CHAIN_BINARY(CHAIN_CODE) CHAIN_CODES };
 

@@ -49,20 +49,27 @@ static bool holds(native_type type, PyObject *number) {
     return type == TYPE_U8 ? value >= 0 && value < 256 : bits == 64 || (value >= -(1ll << (bits - 1)) && value < 1ll << (bits - 1));
 }
 
-/* Writes a number of Python's to all elements of an array in one piece; false, with nothing written, where its dtype does
-   not simply hold it: NumPy says what becomes of it. */
-static bool fill_all(PyArrayObject *x, native_type type, PyObject *number) {
+/* Writes a number of Python's to all elements of an array in one piece but those from `begin` to `end`; false, with nothing
+   written, where its dtype does not simply hold it: NumPy says what becomes of it. */
+static bool fill_around(PyArrayObject *x, native_type type, PyObject *number, npy_intp begin, npy_intp end) {
+    const npy_intp size = PyArray_SIZE(x);
     uint64_t value = 0;
     if (!holds(type, number))
         return false;
-    if (PyArray_SIZE(x) && PyArray_SETITEM(x, (char *)&value, number)) {
+    if (size && PyArray_SETITEM(x, (char *)&value, number)) {
         PyErr_Clear();
         return false;
     }
     fill_run run = {PyArray_BYTES(x), (const char *)&value, TYPE_SIZE[type]};
-    native_parallel(PyArray_SIZE(x), GRAIN / run.size, fill_part, &run);
+    if (begin)
+        native_parallel(begin, GRAIN / run.size, fill_part, &run);
+    run.to += end * run.size;
+    if (end < size)
+        native_parallel(size - end, GRAIN / run.size, fill_part, &run);
     return true;
 }
+
+static bool fill_all(PyArrayObject *x, native_type type, PyObject *number) { return fill_around(x, type, number, 0, 0); }
 
 static PyObject *run_fill(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     native_type type = nargs == 2 && !kwnames ? native_array_type(args[0]) : TYPE_NONE;
@@ -194,18 +201,18 @@ static PyObject *run_eye(const native_kernel *kernel, PyObject *const *args, Py_
     return (PyObject *)made;
 }
 
-/* An array whose rows lie in one piece, at a key of slices within an array of one value. */
+/* An array at a key of slices within an array of one value. */
 static PyObject *run_pad(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     PyObject *options[OPTIONS];
-    npy_intp shape[NATIVE_DIMS], place[NATIVE_DIMS] = {0}, rows = 1;
+    npy_intp shape[NATIVE_DIMS];
     const native_type type = nargs == 1 ? native_array_type(args[0]) : TYPE_NONE;
     if (type == TYPE_NONE || !kwnames || !native_options(args, nargs, kwnames, names, OPTIONS, options) || !options[VALUE] ||
         !options[KEY] || !PyTuple_CheckExact(options[KEY]))
         return NULL;
     PyArrayObject *x = (PyArrayObject *)args[0];
-    const int ndim = PyArray_NDIM(x), last = ndim - 1;
+    const int ndim = PyArray_NDIM(x);
     if (!ndim || !PyArray_SIZE(x) || native_sizes(options[SHAPE], shape, NATIVE_DIMS) != ndim ||
-        PyTuple_GET_SIZE(options[KEY]) != ndim || PyArray_STRIDE(x, last) != TYPE_SIZE[type])
+        PyTuple_GET_SIZE(options[KEY]) != ndim)
         return NULL;
     Py_ssize_t start[NATIVE_DIMS], stop, step;
     for (int i = 0; i < ndim; i++) {
@@ -218,31 +225,19 @@ static PyObject *run_pad(const native_kernel *kernel, PyObject *const *args, Py_
         }
         if (start[i] < 0 || step != 1 || stop - start[i] != PyArray_DIM(x, i) || stop > shape[i])
             return NULL;
-        rows *= i < last ? PyArray_DIM(x, i) : 1;
     }
     PyArrayObject *made = native_empty(ndim, shape, type);
     if (!made)
         return NULL;
-    if (!fill_all(made, type, options[VALUE])) {
-        Py_DECREF(made);
-        return NULL;
-    }
-    char *to = PyArray_BYTES(made);
-    const char *from = PyArray_BYTES(x);
+    npy_intp begin = 0, inner = 1; /* elements before the first of x; of a slice along its first dim */
     for (int i = 0; i < ndim; i++)
-        to += start[i] * PyArray_STRIDE(made, i);
-    for (; rows > 0; rows--) {
-        memcpy(to, from, (size_t)(PyArray_DIM(x, last) * TYPE_SIZE[type]));
-        for (int i = last - 1; i >= 0; i--) {
-            to += PyArray_STRIDE(made, i);
-            from += PyArray_STRIDE(x, i);
-            if (++place[i] < PyArray_DIM(x, i))
-                break;
-            place[i] = 0;
-            to -= PyArray_DIM(x, i) * PyArray_STRIDE(made, i);
-            from -= PyArray_DIM(x, i) * PyArray_STRIDE(x, i);
-        }
-    }
+        begin += start[i] * (PyArray_STRIDE(made, i) / TYPE_SIZE[type]);
+    for (int i = 1; i < ndim; i++)
+        inner *= shape[i] == PyArray_DIM(x, i) ? shape[i] : 0;
+    const npy_intp end = begin + inner * PyArray_DIM(x, 0); /* of what is not filled: all of x in one piece, or nothing */
+    if (!fill_around(made, type, options[VALUE], inner ? begin : 0, inner ? end : 0) ||
+        !native_copied_into(x, PyArray_BYTES(made) + begin * TYPE_SIZE[type], PyArray_STRIDES(made)))
+        Py_CLEAR(made);
     return (PyObject *)made;
 }
 

@@ -138,7 +138,7 @@ npy_intp native_turned_rows(const native_fold *of, const native_cut *cut, npy_in
         turn(from, row, tile, rows * size, wide, rows);
     } else {
         char room[TURNED_BYTES + SPREAD_VECTOR];
-        native_spread(size)(from, row, size, from + left * row, room, whole, rows, of->count);
+        native_spread(size)(from, row, size, room, whole, rows, of->count);
         turn(room, whole, tile, rows * size, wide, rows);
     }
     return rows;

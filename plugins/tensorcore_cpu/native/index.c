@@ -3,6 +3,7 @@
 
 #include "each.h"
 #include "rows.h"
+#include "shuffle.h"
 
 #include <stdatomic.h>
 #include <string.h>
@@ -17,9 +18,12 @@ static PyObject *names[OPTIONS];
 enum {
     GRAIN = 1 << 17, /* bytes that are a reason for a second thread */
     EACH_GRAIN = 1 << 15, /* the same where each element has a number of its own */
-    SHORT = 32,      /* bytes of a row under which calling memcpy for it costs more than NumPy's strided copy */
-    FEW = 1 << 11,   /* bytes of a result up to which NumPy's call alone takes longer */
-    PARTS = 64,      /* arrays that are joined here */
+    LONG = 1 << 11,  /* bytes of a part's row that are worth a call */
+    JOINED = 1 << 13, /* bytes of the result that are written by one part after the other */
+    /* Bytes of a result that is written to in any order, or of rows of one that is larger, or larger than some of the last cache:
+       else it is written in order, for the sake of what fetches lines ahead. */
+    NEAR = 2 << 20, NEAR_ROW = 640, FAR_ROW = 192,
+    PARTS = 64, /* arrays that are joined here */
 };
 
 static bool whole(PyObject *number, npy_intp *value) {
@@ -42,12 +46,16 @@ static npy_intp product(const npy_intp *shape, int begin, int end) {
 
 typedef struct {
     int parts;
-    const char *data[PARTS];
-    npy_intp end[PARTS]; /* of the part within a row of the result, in bytes */
-    npy_intp row, whole; /* bytes of one, and of all */
+    const char *data[PARTS]; /* NULL of one whose rows do not lie evenly apart */
+    npy_intp down[PARTS];    /* bytes from a row of the part to its next */
+    npy_intp end[PARTS];     /* of the part within a row of the result, in bytes */
+    npy_intp row, whole;     /* bytes of one, and of all */
     char *made;
 } joined;
 
+static npy_intp part_start(const joined *job, int part) { return part ? job->end[part - 1] : 0; }
+
+/* Any piece of the result, where parts lie in one piece each. */
 static void join_bytes(void *context, npy_intp begin, npy_intp end) {
     const joined *job = context;
     npy_intp row = begin / job->row, at = begin % job->row;
@@ -55,7 +63,7 @@ static void join_bytes(void *context, npy_intp begin, npy_intp end) {
     while (job->end[part] <= at)
         part++;
     while (begin < end) {
-        npy_intp first = part ? job->end[part - 1] : 0, length = job->end[part] - first;
+        npy_intp first = part_start(job, part), length = job->end[part] - first;
         npy_intp count = job->end[part] - at < end - begin ? job->end[part] - at : end - begin;
         native_move(job->made + begin, job->data[part] + row * length + (at - first), count, job->whole);
         begin += count;
@@ -68,62 +76,39 @@ static void join_bytes(void *context, npy_intp begin, npy_intp end) {
     }
 }
 
-/* A part that does not lie in row-major order: its dims up to `outer` are walked, those behind lie in one piece. */
-typedef struct {
-    int dim, outer;
-    npy_intp chunk; /* bytes of such a piece */
-    PyArrayObject *array;
-} strided_part;
-
-typedef struct {
-    const joined *whole;
-    const strided_part *parts;
-} strided_job;
-
-/* Whether the part can be copied piece by piece. */
-static bool in_pieces(PyArrayObject *array, int dim, npy_intp size, strided_part *part) {
-    *part = (strided_part){.dim = dim, .outer = PyArray_NDIM(array), .chunk = size, .array = array};
-    while (part->outer > dim && (PyArray_STRIDE(array, part->outer - 1) == part->chunk || PyArray_DIM(array, part->outer - 1) == 1))
-        part->chunk *= PyArray_DIM(array, --part->outer);
-    return part->chunk >= SHORT;
-}
-
-static void join_part(const strided_part *part, npy_intp row, char *to, npy_intp bytes) {
-    const npy_intp *shape = PyArray_DIMS(part->array), *steps = PyArray_STRIDES(part->array);
-    const char *from = PyArray_BYTES(part->array);
-    npy_intp place[NATIVE_DIMS] = {0};
-    for (int i = part->dim - 1; i >= 0; row /= shape[i--])
-        from += row % shape[i] * steps[i];
-    for (const char *end = to + bytes; to < end; to += part->chunk) {
-        memcpy(to, from, (size_t)part->chunk);
-        for (int i = part->outer - 1; i >= part->dim; i--) {
-            from += steps[i];
-            if (++place[i] < shape[i])
-                break;
-            from -= shape[i] * steps[i];
-            place[i] = 0;
-        }
-    }
-}
-
+/* Rows of the result, some of them part by part, while they are in the first cache. */
 static void join_rows(void *context, npy_intp begin, npy_intp end) {
-    const strided_job *job = context;
-    const joined *whole = job->whole;
-    for (npy_intp row = begin; row < end; row++)
-        for (int k = 0; k < whole->parts; k++) {
-            npy_intp first = k ? whole->end[k - 1] : 0;
-            join_part(&job->parts[k], row, whole->made + row * whole->row + first, whole->end[k] - first);
-        }
+    const joined *job = context;
+    const bool near = job->whole <= NEAR || job->row <= (job->whole < NATIVE_PAST ? NEAR_ROW : FAR_ROW);
+    const npy_intp block = near ? 1 + JOINED / job->row : 1;
+    for (; begin < end; begin += block)
+        for (int k = 0; k < job->parts; k++)
+            if (job->data[k])
+                native_copy_rows(job->data[k] + begin * job->down[k], job->down[k],
+                                 job->made + begin * job->row + part_start(job, k), job->row,
+                                 end - begin < block ? end - begin : block, job->end[k] - part_start(job, k));
 }
-
-typedef struct {
-    const joined *whole;
-    npy_intp element;
-} woven;
 
 static void weave(void *context, npy_intp begin, npy_intp end) {
-    const woven *job = context;
-    loops->weave(job->whole->data, job->whole->parts, job->element, job->whole->made, begin, end);
+    const joined *job = context;
+    loops->weave(job->data, job->parts, job->end[0], job->made, begin, end);
+}
+
+/* Whether the parts are dense and give each row 1, 2, 4 or 8 bytes. */
+static bool weaves(const joined *job, bool dense) {
+    const npy_intp bytes = job->end[0];
+    for (int k = 0; k < job->parts; k++)
+        dense &= job->end[k] == (k + 1) * bytes;
+    return dense && (bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8);
+}
+
+/* Copies a part of any strides to where it belongs. */
+static bool join_strided(PyArrayObject *part, PyArrayObject *made, int dim, npy_intp start) {
+    const int extra = PyArray_NDIM(made) - PyArray_NDIM(part);
+    npy_intp strides[NATIVE_DIMS];
+    for (int i = 0; i < PyArray_NDIM(part); i++)
+        strides[i] = PyArray_STRIDE(made, i + (i >= dim ? extra : 0));
+    return native_copied_into(part, PyArray_BYTES(made) + start, strides);
 }
 
 static PyObject *run_join(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
@@ -137,8 +122,7 @@ static PyObject *run_join(const native_kernel *kernel, PyObject *const *args, Py
     native_type type = TYPE_NONE;
     PyArrayObject *first = NULL;
     joined job = {0};
-    strided_part strided[PARTS];
-    bool dense = true;
+    bool dense = true, regular = true;
     if (count > PARTS)
         return NULL;
     for (Py_ssize_t k = 0; k < count; k++) {
@@ -160,11 +144,11 @@ static PyObject *run_join(const native_kernel *kernel, PyObject *const *args, Py
         for (int i = 0; i < ndim; i++)
             if (PyArray_DIM(array, i) != PyArray_DIM(first, i) && (stack || i != dim))
                 return NULL;
-        npy_intp bytes = product(PyArray_DIMS(array), (int)dim, ndim) * TYPE_SIZE[type];
+        const npy_intp elements = product(PyArray_DIMS(array), (int)dim, ndim), bytes = elements * TYPE_SIZE[type];
         dense &= PyArray_IS_C_CONTIGUOUS(array);
-        if (!in_pieces(array, (int)dim, TYPE_SIZE[type], &strided[job.parts]) && !PyArray_IS_C_CONTIGUOUS(array))
-            return NULL;
-        job.data[job.parts] = PyArray_BYTES(array);
+        const bool even = native_rows_apart(array, elements, &job.down[job.parts]);
+        job.data[job.parts] = even ? PyArray_BYTES(array) : NULL;
+        regular &= even;
         job.row += bytes;
         job.end[job.parts++] = job.row;
         length += stack ? 1 : PyArray_DIM(array, (int)dim);
@@ -174,32 +158,37 @@ static PyObject *run_join(const native_kernel *kernel, PyObject *const *args, Py
     int ndim = PyArray_NDIM(first) + stack;
     for (int i = 0; i < ndim; i++)
         shape[i] = i == dim ? length : PyArray_DIM(first, i - (stack && i > dim));
-    npy_intp rows = product(shape, 0, (int)dim);
-    const npy_intp element = TYPE_SIZE[type];
-    bool single = dense && rows > 1 && job.row == job.parts * element;
-    for (int k = 0; single && k < job.parts; k++)
-        single = job.end[k] == (k + 1) * element;
-    if (!single && rows > 1 && job.row < SHORT * job.parts && rows * job.row > FEW)
-        return NULL;
+    const npy_intp rows = product(shape, 0, (int)dim);
     PyArrayObject *made = native_empty(ndim, shape, type);
     if (!made)
         return NULL;
     job.made = PyArray_BYTES(made);
     job.whole = rows * job.row;
-    strided_job pieces = {&job, strided};
-    woven threads = {&job, element};
-    if (single)
-        native_parallel(rows, GRAIN / job.row + 1, weave, &threads);
-    else if (dense)
+    if (dense && (rows == 1 || job.row >= LONG * job.parts))
         native_parallel(job.whole, GRAIN, join_bytes, &job);
     else
-        native_parallel(rows, GRAIN / job.row + 1, join_rows, &pieces);
+        native_parallel(rows, GRAIN / job.row + 1, weaves(&job, dense) ? weave : join_rows, &job);
+    for (int k = 0; !regular && k < job.parts; k++)
+        if (!job.data[k] && !join_strided((PyArrayObject *)PyList_GET_ITEM(args[0], k), made, (int)dim, part_start(&job, k))) {
+            Py_DECREF(made);
+            return NULL;
+        }
     return (PyObject *)made;
 }
 
 /* index_select, take_rows and gather */
 
 static void select_rows(void *context, npy_intp begin, npy_intp end) { loops->select_rows(context, begin, end); }
+
+/* A few elements of each row. */
+static void select_few(void *context, npy_intp begin, npy_intp end) {
+    const picked *job = context;
+    const npy_intp bytes = job->inner * job->element, down = job->size * bytes, to_down = job->count * bytes;
+    ptrdiff_t at[SHUFFLED];
+    for (npy_intp j = 0; j < job->count; j++)
+        at[j] = job->index[j];
+    native_pick_rows(job->data + begin * down, down, job->made + begin * to_down, to_down, end - begin, at, job->count, (int)bytes);
+}
 
 typedef struct {
     picked job;
@@ -248,6 +237,10 @@ static PyObject *run_pick(const native_kernel *kernel, PyObject *const *args, Py
                   PyArray_DIM(array, axis), shape[axis], product(shape, axis + 1, ndim), TYPE_SIZE[type]};
     const bool along = each && job.inner == 1;
     npy_intp rows = along ? job.outer : job.outer * job.count, bytes = (along ? job.count : job.inner) * job.element;
+    if (!each && job.outer > 1 && job.count <= SHUFFLED && (bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8)) {
+        native_parallel(job.outer, GRAIN / (job.count * bytes) + 1, select_few, &job);
+        return (PyObject *)made;
+    }
     if (!each) {
         native_parallel(rows, GRAIN / bytes + 1, select_rows, &job);
         return (PyObject *)made;
@@ -310,8 +303,8 @@ int index_init(void) {
 }
 
 const native_spec index_kernels[] = {
-    {"cat", run_join, NULL, .dense = true},
-    {"stack", run_join, &(const bool){true}, .dense = true},
+    {"cat", run_join, NULL},
+    {"stack", run_join, &(const bool){true}},
     {"index_select", run_pick, NULL, .dense = true},
     {"take_rows", run_pick, &(const pick_kind){HOST_ROWS}},
     {"gather", run_pick, &(const pick_kind){ELEMENTS}},

@@ -98,6 +98,9 @@ bool native_lies_so(PyArrayObject *made, const int *axes, bool *but_for_ones);
 /* Copies the elements into another array of the same type and shape, and answers with that; NULL where it is not for such arrays. */
 PyObject *native_copied_over(PyArrayObject *from, PyArrayObject *to);
 
+/* Copies the elements to memory that has other strides; false where they are of no type that is known here, or with an exception. */
+bool native_copied_into(PyArrayObject *from, char *to, const npy_intp *strides);
+
 /* Whether the memory of two arrays has a byte in common; a cheap test of bounds, which may say yes too often. */
 bool native_overlap(PyArrayObject *one, PyArrayObject *other);
 
@@ -250,6 +253,9 @@ PyObject *native_draw_over(PyObject *module, PyObject *const *args, Py_ssize_t n
 
 extern const native_spec scatter_kernels[];
 int scatter_init(void);
+
+extern const native_spec triangles_kernels[];
+int triangles_init(void);
 
 extern const native_spec activate_kernels[];
 int activate_init(void);

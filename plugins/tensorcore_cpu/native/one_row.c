@@ -1,15 +1,23 @@
 /* Broadcast loops as one row: operands that have less than the result are written out in the first cache. */
 #include "one_row.h"
 
+#include "cast.h"
 #include "spread.h"
 
 #include <string.h>
 
 DECLARE_LOOPS(spread_loops, spread_loops);
 
-static const spread_loops *loops;
+DECLARE_LOOPS(cast_loops, cast_loops);
 
-enum { REPEATED = 8192, LINE = 64, SHORT = 128 }; /* bytes of an operand that are written out, of the cache's lines, of a short row */
+static const spread_loops *loops;
+static const cast_loops *casts;
+
+enum {
+    REPEATED = 8192, LINE = 64, SHORT = 128, /* bytes of an operand that are written out, of the cache's lines, of a short row */
+    GAPS = 4, GAPS_BYTES = 1 << 22,          /* times the gap that a row has to be, and bytes of a result that is not too large */
+    APART = 64,                              /* elements that are worth being put together */
+};
 
 /* Rows beside one that is the same for all */
 
@@ -120,7 +128,6 @@ typedef struct {
     npy_intp period;                 /* elements that are written out at a time */
     ptrdiff_t steps[PLAN_OPERANDS];  /* along the one row */
     spread_loop spread[PLAN_OPERANDS]; /* NULL for operands that lie in one row, and for numbers */
-    const char *end[PLAN_OPERANDS];  /* of what may be read */
 } spread_run;
 
 /* Writes out `count` elements of an operand from place `begin` of the one row on. */
@@ -143,7 +150,7 @@ static void write_out(const spread_run *run, int k, npy_intp begin, npy_intp cou
             rows = shape[last - 1] - at[last - 1];
             rows = rows < count / width ? rows : count / width;
         }
-        run->spread[k](from, steps[last - 1], steps[last], run->end[k], to, width * plan->sizes[k], rows, width);
+        run->spread[k](from, steps[last - 1], steps[last], to, width * plan->sizes[k], rows, width);
         to += rows * width * plan->sizes[k];
         count -= rows * width;
         from += rows * steps[last - 1] - at[last] * steps[last];
@@ -174,11 +181,119 @@ static void run_pieces(void *argument, npy_intp begin, npy_intp end) {
     }
 }
 
+/* Short rows that lie as far apart in all operands: what is between them is computed too, and the results are copied without it. */
+
+typedef struct {
+    const native_plan *plan;
+    native_rows rows;
+    void *context;
+    npy_intp down;                  /* elements from a row to the next */
+    ptrdiff_t steps[PLAN_OPERANDS]; /* along a row */
+} gap_run;
+
+static bool has_narrow_gaps(const native_plan *plan, gap_run *run) {
+    int apart = 0;
+    if (plan->ndim != 2 || plan->count * plan->sizes[plan->operands - 1] > GAPS_BYTES)
+        return false;
+    for (int k = 0; k < plan->operands - 1; k++) {
+        const npy_intp size = plan->sizes[k];
+        run->steps[k] = size;
+        if (is_number(plan, k))
+            continue;
+        if (plan->steps[k][1] != size || plan->steps[k][0] % size || (apart++ && plan->steps[k][0] / size != run->down))
+            return false;
+        run->down = plan->steps[k][0] / size;
+    }
+    run->steps[plan->operands - 1] = plan->sizes[plan->operands - 1];
+    const npy_intp width = plan->shape[1], gap = run->down - width;
+    return apart > 1 && gap > 0 && gap * GAPS <= width;
+}
+
+static void run_over_gaps(void *argument, npy_intp begin, npy_intp end) {
+    const gap_run *run = argument;
+    const native_plan *plan = run->plan;
+    const int result = plan->operands - 1;
+    const npy_intp size = plan->sizes[result], width = plan->shape[1], most = REPEATED / (run->down * size);
+    _Alignas(LINE) char space[REPEATED];
+    char *data[PLAN_OPERANDS];
+    for (npy_intp rows; begin < end; begin += rows) {
+        rows = most < end - begin ? most : end - begin;
+        for (int k = 0; k < result; k++)
+            data[k] = plan->data[k] + begin * run->down * run->steps[k];
+        data[result] = space;
+        run->rows(run->context, data, run->steps, (rows - 1) * run->down + width);
+        loops->copy_rows(space, run->down * size, plan->data[result] + begin * width * size, width * size, rows, width * size);
+    }
+}
+
+/* Elements evenly apart in one row */
+
+typedef struct {
+    const native_plan *plan;
+    native_rows rows;
+    void *context;
+    native_loop copy[PLAN_OPERANDS]; /* of operands whose elements lie apart, or NULL */
+    npy_intp period;
+} apart_run;
+
+static void run_apart(void *argument, npy_intp begin, npy_intp end) {
+    const apart_run *run = argument;
+    const native_plan *plan = run->plan;
+    _Alignas(LINE) char space[PLAN_OPERANDS - 1][REPEATED];
+    char *data[PLAN_OPERANDS];
+    ptrdiff_t steps[PLAN_OPERANDS];
+    for (npy_intp count; begin < end; begin += count) {
+        count = run->period < end - begin ? run->period : end - begin;
+        for (int k = 0; k < plan->operands; k++) {
+            steps[k] = plan->steps[k][0];
+            data[k] = plan->data[k] + begin * steps[k];
+            if (!run->copy[k])
+                continue;
+            run->copy[k]((char *[]){data[k], space[k]}, (const ptrdiff_t[]){steps[k], plan->sizes[k]}, count);
+            data[k] = space[k];
+            steps[k] = plan->sizes[k];
+        }
+        run->rows(run->context, data, steps, count);
+    }
+}
+
+bool native_run_apart(const native_plan *plan, npy_intp piece, native_rows rows, void *context) {
+    const int result = plan->operands - 1;
+    apart_run run = {.plan = plan, .rows = rows, .context = context};
+    int largest = 0, apart = 0;
+    bool pairs = false;
+    if (plan->ndim != 1 || plan->copies || plan->count < APART || plan->steps[result][0] != plan->sizes[result])
+        return false;
+    for (int k = 0; k < result; k++) {
+        const int size = plan->sizes[k];
+        const native_type type = size == 8 ? TYPE_I64 : size == 4 ? TYPE_I32 : size == 2 ? TYPE_I16 : TYPE_U8;
+        if (!plan->steps[k][0] || plan->steps[k][0] == size || TYPE_SIZE[type] != size)
+            continue;
+        run.copy[k] = casts->cast[type][type];
+        largest = size > largest ? size : largest;
+        pairs |= plan->steps[k][0] == 2 * size;
+        apart++;
+    }
+    if (!largest || (apart > 1 && !pairs && largest == 8)) /* of doubles few go into a vector */
+        return false;
+    run.period = REPEATED / largest;
+    native_parallel(plan->count, piece, run_apart, &run);
+    return true;
+}
+
 spread_loop native_spread(int size) { return loops->spread[size == 8 ? 3 : size == 4 ? 2 : size - 1]; }
 
 bool native_run_spread(const native_plan *plan, npy_intp piece, native_rows rows, void *context) {
+    gap_run gaps;
     if (!native_spreads(plan))
         return false;
+    if (has_narrow_gaps(plan, &gaps)) {
+        gaps.plan = plan;
+        gaps.rows = rows;
+        gaps.context = context;
+        native_parallel(plan->shape[0], 1 + piece / plan->shape[1], run_over_gaps, &gaps);
+        return true;
+    }
     spread_run run = {.plan = plan, .rows = rows, .context = context};
     int largest = 1;
     for (int k = 0; k < plan->operands; k++) {
@@ -188,9 +303,6 @@ bool native_run_spread(const native_plan *plan, npy_intp piece, native_rows rows
             continue;
         largest = size > largest ? size : largest;
         run.spread[k] = native_spread(size);
-        run.end[k] = plan->data[k] + size;
-        for (int i = 0; i < plan->ndim; i++)
-            run.end[k] += plan->steps[k][i] > 0 ? (plan->shape[i] - 1) * plan->steps[k][i] : 0;
     }
     run.period = REPEATED / largest;
     native_parallel(plan->count, piece, run_pieces, &run);
@@ -199,5 +311,6 @@ bool native_run_spread(const native_plan *plan, npy_intp piece, native_rows rows
 
 int one_row_init(void) {
     loops = PICK(spread_loops);
+    casts = PICK(cast_loops);
     return 0;
 }

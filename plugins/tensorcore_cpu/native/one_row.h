@@ -15,6 +15,10 @@ bool native_spreads(const native_plan *plan);
 /* For such a plan; false, and nothing done, where it is another. */
 bool native_run_spread(const native_plan *plan, npy_intp piece, native_rows rows, void *context);
 
+/* For a plan of one dim whose result lies side by side and some operands do not: those are put together in the first cache. False,
+   and nothing done, where it is another. */
+bool native_run_apart(const native_plan *plan, npy_intp piece, native_rows rows, void *context);
+
 /* For elements of so many bytes. */
 spread_loop native_spread(int size);
 

@@ -14,7 +14,10 @@ static const index_loops *loops;
 enum { DIM, OUT, OPTIONS };
 static PyObject *names[OPTIONS];
 
-enum { GRAIN = 1 << 14 }; /* elements a thread */
+enum {
+    GRAIN = 1 << 14,             /* elements a thread */
+    FEW_COLUMNS = 16, ROWS = 64, /* that are written one after the other, and rows of which lines stay in the first cache */
+};
 
 /* The index as dense int64 of the dims of x, with every place inside of dim `dim`, unless that is looked at `later`; NULL, with
    an exception or without. */
@@ -244,11 +247,24 @@ static void fill(char *to, const char *from, npy_intp count, int size) {
     }
 }
 
-#define PUT_ELEMENTS(type) COPY_ELEMENTS(type, at[k] + (at[k] < 0 ? size : 0), one ? 0 : k, count)
+/* A few numbers go to one column after the other of some rows, many along each row. */
+#define PUT_ELEMENTS(type)                                                                                    \
+    for (npy_intp rows; outer > 0; outer -= rows, to += rows * size * (npy_intp)sizeof(type)) {               \
+        rows = count > FEW_COLUMNS ? 1 : outer < ROWS ? outer : ROWS;                                         \
+        for (npy_intp k = 0; rows > 1 && k < count; k++) {                                                    \
+            type *place = (type *)to + at[k] + (at[k] < 0 ? size : 0);                                        \
+            const type *value = (const type *)from + (one ? 0 : k);                                           \
+            for (npy_intp i = 0; i < rows; i++, place += size, value += one ? 0 : count)                      \
+                *place = *value;                                                                              \
+        }                                                                                                     \
+        if (rows == 1)                                                                                        \
+            COPY_ELEMENTS(type, at[k] + (at[k] < 0 ? size : 0), one ? 0 : k, count)                           \
+        from += one ? 0 : rows * count * (npy_intp)sizeof(type);                                              \
+    }
 
-/* Single elements along a dim of `size`. */
-static void put_elements(native_type type, char *to, const char *from, bool one, const int64_t *at, npy_intp count,
-                         npy_intp size) {
+/* Single elements along a last dim of `size`, for each of `outer` rows. */
+static void put_elements(native_type type, char *to, const char *from, bool one, const int64_t *at, npy_intp count, npy_intp size,
+                         npy_intp outer) {
     switch (TYPE_SIZE[type]) {
     case 1:
         PUT_ELEMENTS(uint8_t)
@@ -262,6 +278,37 @@ static void put_elements(native_type type, char *to, const char *from, bool one,
     default:
         PUT_ELEMENTS(uint64_t)
     }
+}
+
+/* Slices along a dim of (outer, size, inner), from (outer, count, inner) or of one value. */
+typedef struct {
+    native_type type;
+    char *to;
+    const char *from;
+    bool one;
+    const int64_t *at;
+    npy_intp count, size, inner;
+} slice_run;
+
+static void put_slices(void *context, npy_intp begin, npy_intp end) {
+    const slice_run *run = context;
+    const npy_intp bytes = run->inner * TYPE_SIZE[run->type];
+    char *to = run->to + begin * run->size * bytes;
+    const char *from = run->from + (run->one ? 0 : begin * run->count * bytes);
+    if (run->inner == 1) {
+        put_elements(run->type, to, from, run->one, run->at, run->count, run->size, end - begin);
+        return;
+    }
+    for (; begin < end; begin++, to += run->size * bytes)
+        for (npy_intp k = 0; k < run->count; k++) {
+            char *slice = to + (run->at[k] + (run->at[k] < 0 ? run->size : 0)) * bytes;
+            if (run->one) {
+                fill(slice, from, run->inner, TYPE_SIZE[run->type]);
+            } else {
+                memcpy(slice, from, (size_t)bytes);
+                from += bytes;
+            }
+        }
 }
 
 /* index_copy and index_fill: slices along a dim, at a vector of numbers, get those of a source or one value. */
@@ -280,7 +327,7 @@ static PyObject *run_slices(const native_kernel *kernel, PyObject *const *args, 
         PyArray_NDIM(source) != (one ? 0 : ndim) || !PyArray_IS_C_CONTIGUOUS(source) ||
         !all_inside(index, PyArray_DIM(x, dim), one) || !apart(index, x, options[OUT]) || !apart(source, x, options[OUT]))
         return NULL;
-    const npy_intp count = PyArray_DIM(index, 0), size = PyArray_DIM(x, dim), bytes = TYPE_SIZE[type];
+    const npy_intp count = PyArray_DIM(index, 0), size = PyArray_DIM(x, dim);
     npy_intp outer = 1, inner = 1;
     for (int i = 0; i < ndim; i++) {
         outer *= i < dim ? PyArray_DIM(x, i) : 1;
@@ -291,24 +338,8 @@ static PyObject *run_slices(const native_kernel *kernel, PyObject *const *args, 
     PyArrayObject *made = target(x, type, options[OUT]);
     if (!made)
         return NULL;
-    const int64_t *at = PyArray_DATA(index);
-    const char *from = PyArray_BYTES(source);
-    for (npy_intp i = 0; i < outer; i++) {
-        if (inner == 1) {
-            put_elements(type, PyArray_BYTES(made) + i * size * bytes, from, one, at, count, size);
-            from += one ? 0 : count * bytes;
-            continue;
-        }
-        for (npy_intp k = 0; k < count; k++) {
-            char *to = PyArray_BYTES(made) + (i * size + at[k] + (at[k] < 0 ? size : 0)) * inner * bytes;
-            if (one) {
-                fill(to, from, inner, (int)bytes);
-            } else {
-                memcpy(to, from, (size_t)(inner * bytes));
-                from += inner * bytes;
-            }
-        }
-    }
+    slice_run run = {type, PyArray_BYTES(made), PyArray_BYTES(source), one, PyArray_DATA(index), count, size, inner};
+    native_parallel(outer, native_grain(GRAIN, count * inner), put_slices, &run);
     return (PyObject *)made;
 }
 

@@ -251,7 +251,7 @@ static void run_part(void *argument, npy_intp begin, npy_intp end) {
         }
         const bool copied = state->copy && row * plan->sizes[0] >= SPREAD_VECTOR;
         if (copied)
-            state->copy(data[0], plan->steps[0][last - 1], steps[0], NULL, data[1], plan->steps[1][last - 1], rows, row);
+            state->copy(data[0], plan->steps[0][last - 1], steps[0], data[1], plan->steps[1][last - 1], rows, row);
         for (npy_intp i = 0; i < rows; i++) {
             for (int k = 0; i && k < plan->operands; k++)
                 data[k] += plan->steps[k][last - 1];
@@ -382,7 +382,8 @@ void native_plan_run(native_plan *plan, npy_intp grain, native_rows rows, void *
         return;
     /* In small pieces, so that the threads end together. */
     const npy_intp piece = plan->count > grain ? grain / 4 : grain;
-    if (native_run_repeated(plan, piece, rows, context) || native_run_spread(plan, piece, rows, context))
+    if (native_run_repeated(plan, piece, rows, context) || native_run_spread(plan, piece, rows, context) ||
+        native_run_apart(plan, piece, rows, context))
         return;
     const int dim = turned_dim(plan), last = plan->ndim - 1;
     if (dim < 0) {

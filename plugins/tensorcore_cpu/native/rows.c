@@ -119,30 +119,6 @@ PyObject *native_dense_loop(const native_operand *operands, int inputs, native_t
     return (PyObject *)made;
 }
 
-typedef struct {
-    const native_plan *plan; /* of one operand, whose last dim runs backwards */
-    void (*backwards)(const char *from, ptrdiff_t from_step, char *to, ptrdiff_t to_step, ptrdiff_t rows, ptrdiff_t count);
-} backward_rows;
-
-static void run_backwards(void *context, npy_intp begin, npy_intp end) {
-    const backward_rows *run = context;
-    const native_plan *plan = run->plan;
-    const int along = plan->ndim - 2;
-    for (npy_intp rows; begin < end; begin += rows) {
-        const npy_intp left = plan->shape[along] - begin % plan->shape[along];
-        const char *from = plan->data[0];
-        char *to = plan->data[1];
-        npy_intp rest = begin;
-        for (int i = along; i >= 0; i--) {
-            from += rest % plan->shape[i] * plan->steps[0][i];
-            to += rest % plan->shape[i] * plan->steps[1][i];
-            rest /= plan->shape[i];
-        }
-        rows = left < end - begin ? left : end - begin;
-        run->backwards(from, plan->steps[0][along], to, plan->steps[1][along], rows, plan->shape[along + 1]);
-    }
-}
-
 PyArrayObject *native_flipped(PyArrayObject *x, native_type type, const npy_intp *dims, int count) {
     native_operand operand = {.array = x};
     native_plan plan;
@@ -162,15 +138,7 @@ PyArrayObject *native_flipped(PyArrayObject *x, native_type type, const npy_intp
     Py_DECREF(made);
     if (!written)
         return NULL;
-    const int last = plan.ndim - 1, size = (int)TYPE_SIZE[type];
-    if (last > 0 && plan.steps[0][last] == -size && plan.steps[1][last] == size) {
-        backward_rows run = {&plan, PICK(cast_loops)->backwards[size == 8 ? 3 : size / 2]};
-        native_parallel(plan.count / plan.shape[last], native_grain(COPIED, plan.shape[last]), run_backwards, &run);
-        return (PyArrayObject *)written;
-    }
-    native_loop loop = PICK(cast_loops)->cast[type][type];
-    plan.copies = true;
-    native_plan_run(&plan, COPIED, run_loop, &loop);
+    native_plan_copy(&plan, COPIED);
     return (PyArrayObject *)written;
 }
 
@@ -190,9 +158,9 @@ bool native_uniform(PyArrayObject *x) {
     return true;
 }
 
-/* Whether elements lie side by side in each row, and rows so many bytes apart. */
-static bool regular(PyArrayObject *x, npy_intp n, npy_intp *step) {
+bool native_rows_apart(PyArrayObject *x, npy_intp n, npy_intp *step) {
     npy_intp length = 1, rows = 1, size = PyArray_ITEMSIZE(x);
+    *step = n * size;
     for (int i = PyArray_NDIM(x) - 1; i >= 0; i--) {
         const npy_intp count = PyArray_DIM(x, i), stride = PyArray_STRIDE(x, i);
         if (count == 1)
@@ -220,7 +188,7 @@ bool native_lines_of(PyArrayObject *array, npy_intp n, native_lines *lines) {
         if (lines->owner)
             native_begin_with(&start, PyArray_BYTES(lines->owner), 0, n);
         step = 0;
-    } else if (PyArray_IS_C_CONTIGUOUS(array) || (regular(array, n, &step) && step % PyArray_ITEMSIZE(array) == 0)) {
+    } else if (PyArray_IS_C_CONTIGUOUS(array) || (native_rows_apart(array, n, &step) && step % PyArray_ITEMSIZE(array) == 0)) {
         lines->owner = (PyArrayObject *)Py_NewRef((PyObject *)array);
     } else {
         step = n * PyArray_ITEMSIZE(array);
@@ -319,15 +287,6 @@ bool native_inside(const int64_t *index, npy_intp count, npy_intp size) {
     if (count)
         native_parallel(count, 1 << 15, look_inside, &run);
     return !atomic_load(&run.outside);
-}
-
-void native_move(char *to, const char *from, npy_intp bytes, npy_intp whole) {
-    if (whole < NATIVE_PAST) {
-        memcpy(to, from, (size_t)bytes);
-    } else {
-        PICK(cast_loops)->stream(to, from, bytes);
-        native_streamed();
-    }
 }
 
 typedef struct {

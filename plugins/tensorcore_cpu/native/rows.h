@@ -2,10 +2,9 @@
 #ifndef TENSORCORE_NATIVE_ROWS_H
 #define TENSORCORE_NATIVE_ROWS_H
 
+#include "copies.h"
 #include "native.h"
 #include "plan.h"
-
-#include <stdatomic.h>
 
 /* TYPE_F32 or TYPE_F64 of an array of such, else TYPE_NONE. */
 native_type native_real_type(PyObject *object);
@@ -27,6 +26,10 @@ typedef struct {
 /* The elements of an array of float or double as rows of n, in row-major order: where they lie if they do so, else a copy, which is
    one row where all elements lie in one place. False with an exception. */
 bool native_lines_of(PyArrayObject *array, npy_intp n, native_lines *lines);
+
+/* Whether the elements of an array, as rows of n in row-major order, lie side by side in each row, and rows so many bytes apart. */
+bool native_rows_apart(PyArrayObject *array, npy_intp n, npy_intp *step);
+
 /* Whether all elements lie in one place. */
 bool native_uniform(PyArrayObject *array);
 
@@ -36,8 +39,6 @@ void native_around(PyArrayObject *array, int dim, npy_intp *before, npy_intp *af
 /* Whether all numbers are at least 0 and under `size`; on several threads. */
 bool native_inside(const int64_t *index, npy_intp count, npy_intp size);
 
-enum { NATIVE_PAST = 16 << 20 }; /* bytes, copied or converted, of which the last cache keeps little until somebody reads them */
-
 /* A loop over the rows of a plan, whose result goes past the caches where it has `past` bytes or more. */
 void native_plan_loop(native_plan *plan, npy_intp grain, native_loop loop, npy_intp past);
 
@@ -46,14 +47,6 @@ void native_plan_loop(native_plan *plan, npy_intp grain, native_loop loop, npy_i
    or where the result has `past` bytes or more, without an exception. */
 PyObject *native_dense_loop(const native_operand *operands, int inputs, native_type type, PyObject *out, npy_intp grain,
                             native_loop loop, npy_intp past);
-
-/* Bytes to memory that does not overlap theirs, for a body of native_parallel: past the caches where all that is copied,
-   `whole` bytes, is NATIVE_PAST or more. */
-void native_move(char *to, const char *from, npy_intp bytes, npy_intp whole);
-
-/* What was stored past the caches is in memory before what the thread stores next. Once behind all of it: a wait for each
-   few kilobytes takes several times as long as the stores. */
-static inline void native_streamed(void) { atomic_thread_fence(memory_order_seq_cst); }
 
 /* A new array in row-major order with the values of x, which has that type. */
 PyArrayObject *native_copied(PyArrayObject *x, native_type type);

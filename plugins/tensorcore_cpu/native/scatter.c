@@ -1,5 +1,5 @@
-/* Tables by number: embedding and its gradient, index_add, scatter_add; and what is left of an array by its places or its
-   size: masked_fill, tril and triu, topk. */
+/* Tables by number: embedding and its gradient, index_add, scatter_add; and what is left of an array by a mask or by
+   its size: masked_fill, topk. */
 #include "scatter.h"
 
 #include "each.h"
@@ -21,16 +21,18 @@ static const scatter_loops *loops;
 static const index_loops *picks;
 static const elementwise_loops *elementwise;
 
-enum { DIM, ALPHA, OUT, ROWS, PADDING, BY_COUNT, REDUCE, INCLUDE_SELF, K, LARGEST, SORTED, UPPER, DIAGONAL, OPTIONS };
+enum { DIM, ALPHA, OUT, ROWS, PADDING, BY_COUNT, REDUCE, INCLUDE_SELF, K, LARGEST, SORTED, OPTIONS };
 static PyObject *names[OPTIONS];
 static const char *const NAMES[OPTIONS] = {"dim", "alpha", "out", "rows", "padding", "by_count", "reduce", "include_self",
-                                           "k", "largest", "sorted", "upper", "diagonal"};
+                                           "k", "largest", "sorted"};
 static PyObject *sum_name;
 
 enum {
     GRAIN = 1 << 14, /* elements a thread */
     SHORT_ROW = 128, /* elements */
     MOST_KEPT = 128, /* the k of topk up to which insertion is fast */
+    BATCHES = 8,     /* that are worth sharing out as they are */
+    SLICED = 4,      /* elements of a slice that share a number */
     LISTED = 16,     /* elements of a slice from which on it pays to find all that goes to one place */
 };
 
@@ -108,6 +110,10 @@ static void run_sums(void *context, npy_intp begin, npy_intp end) {
     const slice_sums *sums = &run->sums;
     if (!run->list.first)
         native_begin_with(&run->start, sums->into, begin * sums->after, (end - begin) * sums->after);
+    if (sums->after == 1 && begin % sums->size == 0 && end % sums->size == 0) {
+        loops->add_batches[run->type](sums, begin / sums->size, end / sums->size);
+        return;
+    }
     while (begin < end) {
         npy_intp batch = begin / sums->size, first = begin % sums->size, rest = sums->size - first;
         npy_intp last = first + (rest < end - begin ? rest : end - begin);
@@ -146,6 +152,8 @@ PyArrayObject *native_sum_slices(PyArrayObject *x, native_type type, bool place,
     /* Each piece looks at all numbers: no more pieces than threads where that is what takes the time. */
     if (!list && grain < (places + threads - 1) / threads)
         grain = (places + threads - 1) / threads;
+    if (sums->after == 1 && sums->before >= BATCHES) /* whole ones */
+        grain = (grain + sums->size - 1) / sums->size * sums->size;
     native_parallel(places, grain, run_sums, &run);
     if (list)
         native_scratch_free(list, room);
@@ -200,6 +208,28 @@ static bool at_dim(PyObject *option, int ndim, int *dim) {
     return true;
 }
 
+/* x, or `out`, which is x then, and slices of the source along `dim` at the numbers of an index of that dim. */
+static PyObject *added_slices(PyArrayObject *x, PyObject *numbers, PyArrayObject *source, int dim, native_type type,
+                              PyObject *out) {
+    PyArrayObject *index = places(numbers, PyArray_DIM(x, dim)), *from = NULL, *made = NULL;
+    const bool place = !native_is_none(out);
+    bool fits = index && PyArray_SIZE(index) == PyArray_DIM(source, dim);
+    for (int i = 0; fits && i < PyArray_NDIM(x); i++)
+        fits = i == dim || PyArray_DIM(source, i) == PyArray_DIM(x, i);
+    if (place)
+        fits = fits && out == (PyObject *)x && PyArray_IS_C_CONTIGUOUS(x) && PyArray_ISWRITEABLE(x) && !native_overlap(x, source) &&
+               !native_overlap(x, index);
+    if (fits && (from = native_dense((PyObject *)source))) {
+        slice_sums sums = {NULL, PyArray_DATA(from), PyArray_DATA(index), .count = PyArray_SIZE(index)};
+        sums.size = PyArray_DIM(x, dim);
+        native_around(x, dim, &sums.before, &sums.after);
+        made = native_sum_slices(x, type, place, &sums, -1);
+    }
+    Py_XDECREF(index);
+    Py_XDECREF(from);
+    return (PyObject *)made;
+}
+
 static PyObject *run_index_add(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     PyObject *options[OPTIONS];
     double alpha = 1;
@@ -209,26 +239,10 @@ static PyObject *run_index_add(const native_kernel *kernel, PyObject *const *arg
         !native_options(args, nargs, kwnames, names, OPTIONS, options) ||
         (options[ALPHA] && (!native_double(options[ALPHA], &alpha) || alpha != 1)))
         return NULL;
-    PyArrayObject *x = (PyArrayObject *)args[0], *source = (PyArrayObject *)args[2], *from = NULL, *made = NULL;
+    PyArrayObject *x = (PyArrayObject *)args[0], *source = (PyArrayObject *)args[2];
     if (!at_dim(options[DIM], PyArray_NDIM(x), &dim) || PyArray_NDIM(source) != PyArray_NDIM(x) || !PyArray_SIZE(x))
         return NULL;
-    PyArrayObject *index = places(args[1], PyArray_DIM(x, dim));
-    bool fits = index && PyArray_SIZE(index) == PyArray_DIM(source, dim);
-    for (int i = 0; fits && i < PyArray_NDIM(x); i++)
-        fits = i == dim || PyArray_DIM(source, i) == PyArray_DIM(x, i);
-    if (fits && !native_is_none(options[OUT]))
-        fits = !native_overlap(x, source);
-    bool place = !native_is_none(options[OUT]);
-    if (place)
-        fits = fits && options[OUT] == args[0] && PyArray_IS_C_CONTIGUOUS(x) && PyArray_ISWRITEABLE(x) && !native_overlap(x, index);
-    if (fits && (from = native_dense(args[2]))) {
-        slice_sums sums = {NULL, PyArray_DATA(from), PyArray_DATA(index), .count = PyArray_SIZE(index), .size = PyArray_DIM(x, dim)};
-        native_around(x, dim, &sums.before, &sums.after);
-        made = native_sum_slices(x, type, place, &sums, -1);
-    }
-    Py_XDECREF(index);
-    Py_XDECREF(from);
-    return (PyObject *)made;
+    return added_slices(x, args[1], source, dim, type, options[OUT]);
 }
 
 typedef struct {
@@ -268,6 +282,22 @@ static void run_rows(void *context, npy_intp begin, npy_intp end) {
     }
 }
 
+/* An index whose numbers depend on the place along `dim` alone, as one of that dim: a new reference, or NULL. */
+static PyArrayObject *one_for_each_slice(PyArrayObject *index, int dim) {
+    for (int i = 0; i < PyArray_NDIM(index); i++)
+        if (i != dim && PyArray_STRIDE(index, i) && PyArray_DIM(index, i) != 1)
+            return NULL;
+    if (PyArray_SIZE(index) < SLICED * PyArray_DIM(index, dim))
+        return NULL;
+    PyObject *line = PyArray_NewFromDescr(&PyArray_Type, (PyArray_Descr *)Py_NewRef(PyArray_DESCR(index)), 1,
+                                          PyArray_DIMS(index) + dim, PyArray_STRIDES(index) + dim, PyArray_DATA(index),
+                                          NPY_ARRAY_ALIGNED, NULL);
+    if (!line || !PyArray_SetBaseObject((PyArrayObject *)line, Py_NewRef((PyObject *)index)))
+        return (PyArrayObject *)line;
+    Py_DECREF(line);
+    return NULL;
+}
+
 /* Sums where index and source have one shape, which is that of x but for the dim; anything else element by element. */
 static PyObject *run_scatter(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     PyObject *options[OPTIONS];
@@ -289,6 +319,14 @@ static PyObject *run_scatter(const native_kernel *kernel, PyObject *const *args,
     if (!sums)
         return native_reduce_each(args, dim, options[REDUCE], options[INCLUDE_SELF] != Py_False, options[OUT] == args[0]);
     if (!native_is_none(options[OUT]) && native_overlap(x, source))
+        return NULL;
+    PyArrayObject *line = one_for_each_slice((PyArrayObject *)args[1], dim);
+    if (line) {
+        made = (PyArrayObject *)added_slices(x, (PyObject *)line, source, dim, type, options[OUT]);
+        Py_DECREF(line);
+        return (PyObject *)made;
+    }
+    if (PyErr_Occurred())
         return NULL;
     place_run run = {{.count = PyArray_DIM(source, dim), .size = PyArray_DIM(x, dim)}, type};
     native_around(x, dim, &run.sums.before, &run.sums.after);
@@ -342,53 +380,6 @@ static PyObject *run_masked_fill(const native_kernel *kernel, PyObject *const *a
     if ((made = native_plan_result(&plan, operands, type, out)))
         native_plan_run(&plan, GRAIN, run_where, &loop);
     return made;
-}
-
-typedef struct {
-    char *out;
-    const char *x;
-    npy_intp rows, columns, size, diagonal;
-    bool upper;
-} triangle;
-
-static void run_triangle_rows(void *context, npy_intp begin, npy_intp end) {
-    const triangle *run = context;
-    npy_intp length = run->columns * run->size;
-    for (; begin < end; begin++) {
-        npy_intp edge = begin % run->rows + run->diagonal + !run->upper; /* the first column of the other part */
-        edge = (edge < 0 ? 0 : edge > run->columns ? run->columns : edge) * run->size;
-        char *out = run->out + begin * length;
-        const char *x = run->x + begin * length;
-        if (run->upper) {
-            memset(out, 0, (size_t)edge);
-            if (x != out)
-                memcpy(out + edge, x + edge, (size_t)(length - edge));
-        } else {
-            if (x != out)
-                memcpy(out, x, (size_t)edge);
-            memset(out + edge, 0, (size_t)(length - edge));
-        }
-    }
-}
-
-static PyObject *run_triangle(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
-    PyObject *options[OPTIONS];
-    double diagonal;
-    native_type type = nargs == 1 ? native_array_type(args[0]) : TYPE_NONE;
-    PyArrayObject *x = (PyArrayObject *)args[0];
-    const bool writes = kernel->data != NULL;
-    if (type == TYPE_NONE || (writes && !PyArray_ISWRITEABLE(x)) || PyArray_NDIM(x) < 2 || !PyArray_SIZE(x) ||
-        !PyArray_IS_C_CONTIGUOUS(x) || !kwnames || !native_options(args, nargs, kwnames, names, OPTIONS, options) ||
-        !native_double(options[DIAGONAL], &diagonal) || !options[UPPER] || !PyBool_Check(options[UPPER]) || diagonal > 1e9 || diagonal < -1e9)
-        return NULL;
-    int ndim = PyArray_NDIM(x);
-    PyArrayObject *made = writes ? (PyArrayObject *)Py_NewRef(x) : native_empty(ndim, PyArray_DIMS(x), type);
-    if (!made)
-        return NULL;
-    triangle run = {PyArray_BYTES(made), PyArray_BYTES(x), PyArray_DIM(x, ndim - 2), PyArray_DIM(x, ndim - 1),
-                    TYPE_SIZE[type], (npy_intp)diagonal, options[UPPER] == Py_True};
-    native_parallel(PyArray_SIZE(x) / run.columns, native_grain(GRAIN * 4, run.columns), run_triangle_rows, &run);
-    return (PyObject *)made;
 }
 
 typedef struct {
@@ -458,7 +449,6 @@ const native_spec scatter_kernels[] = {
     {"index_add", run_index_add, NULL},
     {"scatter_reduce", run_scatter, NULL},
     {"masked_fill", run_masked_fill, NULL},
-    {"tri", run_triangle, NULL, .dense = true}, {"keep_triangle", run_triangle, "w"},
     {"topk", run_topk, NULL},
     {NULL, NULL, NULL},
 };

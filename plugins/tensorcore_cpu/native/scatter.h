@@ -23,7 +23,9 @@ typedef struct {
 typedef struct {
     /* One of `before`, and of its slices those whose place is in [first, last). */
     void (*add_slices[2])(const slice_sums *of, ptrdiff_t batch, ptrdiff_t first, ptrdiff_t last); /* TYPE_F32, TYPE_F64 */
-    /* The same by a list, and what no slice is added to begins there too. */
+    /* All of `before` from `first` to `last`, where `after` is 1. */
+    void (*add_batches[2])(const slice_sums *of, ptrdiff_t first, ptrdiff_t last);
+    /* As add_slices by a list, and what no slice is added to begins there too. */
     void (*add_listed[2])(const slice_sums *of, const place_list *list, ptrdiff_t batch, ptrdiff_t first, ptrdiff_t last);
     /* Where each element has an index of its own, for some columns of one of `before`; the places have been looked at. */
     void (*add_places[2])(const slice_sums *of, ptrdiff_t batch, ptrdiff_t first, ptrdiff_t last);

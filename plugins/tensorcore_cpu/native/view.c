@@ -232,8 +232,10 @@ static PyObject *run_undiagonal(const native_kernel *kernel, PyObject *const *ar
     PyArrayObject *there = made ? (PyArrayObject *)diagonal_of(made, options) : NULL;
     if (made)
         memset(PyArray_DATA(made), 0, (size_t)PyArray_NBYTES(made));
-    if (!there || !PyArray_SAMESHAPE(there, x) || PyArray_CopyInto(there, x))
+    PyObject *copied = there && PyArray_SAMESHAPE(there, x) ? native_copied_over(x, there) : NULL;
+    if (!copied)
         Py_CLEAR(made);
+    Py_XDECREF(copied);
     Py_XDECREF(there);
     return (PyObject *)made;
 }

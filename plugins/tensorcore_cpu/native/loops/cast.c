@@ -48,6 +48,18 @@ static void f32_to_bf16(char *const *data, const ptrdiff_t *steps, ptrdiff_t cou
     f32_to_bf16_rest(rest, steps, count - i);
 }
 
+/* A float that rounds to float16 as the double does: what it has no bits for makes its last one odd, so that nothing which was beside
+   a tie becomes one. */
+ALWAYS_INLINE float odd_float(double x) {
+    const int64_t lost = (INT64_C(1) << 29) - 1; /* 52 bits behind the point, and 23 */
+    int64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    bits = (bits | ((bits & lost) + lost)) & ~lost;
+    memcpy(&x, &bits, sizeof x);
+    return (float)x;
+}
+UNARY_LOOP(f64_to_odd_f32, double, float, odd_float(x))
+
 #ifdef __F16C__
 UNARY_LOOP(f16_to_f32_rest, uint16_t, float, f16_value(x))
 UNARY_LOOP(f32_to_f16_rest, float, uint16_t, f16_of(x))
@@ -180,7 +192,7 @@ static void stream(char *to, const char *from, ptrdiff_t bytes) {
     [TYPE_F32] = from##_to_f32, [TYPE_F64] = from##_to_f64, [TYPE_I8] = from##_to_i8, [TYPE_I16] = from##_to_i16, \
     [TYPE_I32] = from##_to_i32, [TYPE_I64] = from##_to_i64, [TYPE_U8] = from##_to_u8, [TYPE_BOOL] = from##_to_bool
 
-const cast_loops ISA(cast_loops) = {.stream = stream, .backwards = {backwards_1, backwards_2, backwards_4, backwards_8}, .cast = {
+const cast_loops ISA(cast_loops) = {.stream = stream, .odd = f64_to_odd_f32, .backwards = {backwards_1, backwards_2, backwards_4, backwards_8}, .cast = {
     [TYPE_F32] = {ROW(f32), [TYPE_F32] = copy_4, [TYPE_BF16] = f32_to_bf16, [TYPE_F16] = f32_to_f16},
     [TYPE_F64] = {ROW(f64), [TYPE_F64] = copy_8},
     [TYPE_BF16] = {[TYPE_F32] = bf16_to_f32, [TYPE_BF16] = copy_2},

@@ -12,13 +12,27 @@ static bool inside(const int64_t *index, ptrdiff_t count, ptrdiff_t size) {
     return outside >= 0;
 }
 
-/* Rows of one element: a run of them for each row around. */
+/* Rows of one element: a run of them for each row around, for four rows at a time where a number is worth as much as that. */
 #define EACH(type)                                                                                             \
-    for (ptrdiff_t outer = begin / job->count, at = begin % job->count; begin < end; outer++, at = 0) {         \
+    while (begin < end) {                                                                                      \
+        const ptrdiff_t outer = begin / job->count, at = begin % job->count;                                   \
         const type *from = (const type *)job->data + outer * job->size;                                        \
         type *to = (type *)job->made + begin;                                                                  \
         const int64_t *index = job->index + at;                                                                \
         const ptrdiff_t count = job->count - at < end - begin ? job->count - at : end - begin;                 \
+        if (!at && end - begin >= 4 * count) {                                                                 \
+            const ptrdiff_t size = job->size;                                                                  \
+            for (ptrdiff_t i = 0; i < count; i++) {                                                            \
+                const type *one = from + index[i];                                                             \
+                const type a = one[0], b = one[size], c = one[2 * size], d = one[3 * size];                    \
+                to[i] = a;                                                                                     \
+                to[i + count] = b;                                                                             \
+                to[i + 2 * count] = c;                                                                         \
+                to[i + 3 * count] = d;                                                                         \
+            }                                                                                                  \
+            begin += 4 * count;                                                                                \
+            continue;                                                                                          \
+        }                                                                                                      \
         INDEPENDENT for (ptrdiff_t i = 0; i < count; i++)                                                      \
             to[i] = from[index[i]];                                                                            \
         begin += count;                                                                                        \
@@ -55,8 +69,12 @@ ALWAYS_INLINE void copy_row(char *to, const char *from, ptrdiff_t bytes) {
             COPY_ENDS(16);
         else if (bytes >= 8)
             COPY_ENDS(8);
-        else
-            memcpy(to, from, (size_t)bytes);
+        else if (bytes >= 4)
+            COPY_ENDS(4);
+        else if (bytes >= 2)
+            COPY_ENDS(2);
+        else if (bytes)
+            *to = *from;
         return;
     }
     ptrdiff_t at = 0;
@@ -98,7 +116,11 @@ static void copy_rows(const char *table, const int64_t *index, ptrdiff_t count, 
 /* Rows of the result from `begin` to `end`. */
 static void select_rows(const picked *job, ptrdiff_t begin, ptrdiff_t end) {
     ptrdiff_t bytes = job->inner * job->element;
-    if (bytes == 4) {
+    if (bytes == 1) {
+        EACH(uint8_t)
+    } else if (bytes == 2) {
+        EACH(uint16_t)
+    } else if (bytes == 4) {
         EACH(uint32_t)
     } else if (bytes == 8) {
         EACH(uint64_t)
@@ -172,12 +194,40 @@ enum { LOOKED_AT = 512 };
         PICK_ROW(job->inner, from[index[j] * job->inner + j])                                        \
     }
 
+/* Short rows: numbers are looked at for many of them at a time. */
+#define FEW_EACH(type, COUNT)                                                                                  \
+    for (; row < last; row++, index += COUNT, to += COUNT)                                                     \
+        for (ptrdiff_t j = 0; j < COUNT; j++)                                                                  \
+            to[j] = from[index[j] * COUNT + j];
+
+#define PICK_FEW(type)                                                                                         \
+    for (ptrdiff_t row = begin; row < end;) {                                                                  \
+        const ptrdiff_t inner = job->inner, outer = row / job->count, next = (outer + 1) * job->count;         \
+        const type *from = (const type *)job->data + outer * job->size * inner;                                \
+        const int64_t *index = job->index + row * inner;                                                       \
+        type *to = (type *)job->made + row * inner;                                                            \
+        ptrdiff_t last = row + LOOKED_AT / inner;                                                              \
+        last = last < next ? last : next;                                                                      \
+        last = last < end ? last : end;                                                                        \
+        if (!inside(index, (last - row) * inner, job->size))                                                   \
+            return false;                                                                                      \
+        switch (inner) {                                                                                       \
+        case 1: FEW_EACH(type, 1) break;                                                                       \
+        case 2: FEW_EACH(type, 2) break;                                                                       \
+        case 3: FEW_EACH(type, 3) break;                                                                       \
+        case 4: FEW_EACH(type, 4) break;                                                                       \
+        default: FEW_EACH(type, inner)                                                                         \
+        }                                                                                                      \
+    }
+
+enum { FEW = 32 }; /* elements of a row that are not worth a look at their numbers alone */
+
 static bool gather_rows(const picked *job, ptrdiff_t begin, ptrdiff_t end) {
     switch (job->element) {
-    case 1: PICK_EACH(uint8_t) break;
-    case 2: PICK_EACH(uint16_t) break;
-    case 4: PICK_EACH(uint32_t) break;
-    default: PICK_EACH(uint64_t)
+    case 1: if (job->inner < FEW) PICK_FEW(uint8_t) else PICK_EACH(uint8_t) break;
+    case 2: if (job->inner < FEW) PICK_FEW(uint16_t) else PICK_EACH(uint16_t) break;
+    case 4: if (job->inner < FEW) PICK_FEW(uint32_t) else PICK_EACH(uint32_t) break;
+    default: if (job->inner < FEW) PICK_FEW(uint64_t) else PICK_EACH(uint64_t)
     }
     return true;
 }
@@ -232,7 +282,48 @@ typedef uint64_t picks_8 __attribute__((vector_size(32), aligned(8)));
         ALONG(together, from + job->size, SOME, to[j] = from[*at])                                             \
     }
 
+/* Short rows, of the index and what it goes with: numbers are looked at for many of them at a time. */
+#define ROWS_OF(COUNT, ONE)                                                                                    \
+    for (; row < last; row++, at += COUNT, from += from_step, to += to_step)                                   \
+        for (ptrdiff_t j = 0; j < COUNT; j++)                                                                  \
+            ONE;
+
+#define FEW_ALONG(FROM_STEP, TO_STEP, ONE)                                                                     \
+    const ptrdiff_t from_step = FROM_STEP, to_step = TO_STEP;                                                  \
+    for (ptrdiff_t row = begin; row < end;) {                                                                  \
+        const ptrdiff_t some = row + LOOKED_AT / job->count, last = some < end ? some : end;                   \
+        if (!inside(at, (last - row) * job->count, job->size))                                                 \
+            return false;                                                                                      \
+        switch (job->count) {                                                                                  \
+        case 1: ROWS_OF(1, ONE) break;                                                                         \
+        case 2: ROWS_OF(2, ONE) break;                                                                         \
+        case 3: ROWS_OF(3, ONE) break;                                                                         \
+        case 4: ROWS_OF(4, ONE) break;                                                                         \
+        default: ROWS_OF(job->count, ONE)                                                                      \
+        }                                                                                                      \
+    }
+
+#define PICK_FEW_ALONG(type)                                                                                   \
+    {                                                                                                          \
+        const type *from = (const type *)job->data + begin * job->size;                                        \
+        const int64_t *at = job->index + begin * job->count;                                                   \
+        type *to = (type *)job->made + begin * job->count;                                                     \
+        FEW_ALONG(job->size, job->count, to[j] = from[at[j]])                                                  \
+    }
+
+static bool gather_few_along(const picked *job, ptrdiff_t begin, ptrdiff_t end) {
+    switch (job->element) {
+    case 1: PICK_FEW_ALONG(uint8_t) break;
+    case 2: PICK_FEW_ALONG(uint16_t) break;
+    case 4: PICK_FEW_ALONG(uint32_t) break;
+    default: PICK_FEW_ALONG(uint64_t)
+    }
+    return true;
+}
+
 static bool gather_along(const picked *job, ptrdiff_t begin, ptrdiff_t end) {
+    if (job->count < FEW)
+        return gather_few_along(job, begin, end);
     switch (job->element) {
     case 1: PICK_ALONG(uint8_t, 1, to[j] = from[*at]) break;
     case 2: PICK_ALONG(uint16_t, 1, to[j] = from[*at]) break;
@@ -256,7 +347,32 @@ static bool gather_along(const picked *job, ptrdiff_t begin, ptrdiff_t end) {
         ALONG(1, to + job->size, to[*at] = from[job->one ? 0 : j], to[*at] = from[job->one ? 0 : j])           \
     }
 
+#define PUT_FEW_ALONG(type)                                                                                    \
+    {                                                                                                          \
+        const type *from = (const type *)job->data + (job->one ? 0 : begin * job->count);                      \
+        const int64_t *at = job->index + begin * job->count;                                                   \
+        type *to = (type *)job->made + begin * job->size;                                                      \
+        const type one = *from;                                                                                \
+        if (job->one) {                                                                                        \
+            FEW_ALONG(0, job->size, to[at[j]] = one)                                                           \
+        } else {                                                                                               \
+            FEW_ALONG(job->count, job->size, to[at[j]] = from[j])                                              \
+        }                                                                                                      \
+    }
+
+static bool scatter_few_along(const picked *job, ptrdiff_t begin, ptrdiff_t end) {
+    switch (job->element) {
+    case 1: PUT_FEW_ALONG(uint8_t) break;
+    case 2: PUT_FEW_ALONG(uint16_t) break;
+    case 4: PUT_FEW_ALONG(uint32_t) break;
+    default: PUT_FEW_ALONG(uint64_t)
+    }
+    return true;
+}
+
 static bool scatter_along(const picked *job, ptrdiff_t begin, ptrdiff_t end) {
+    if (job->count && job->count < FEW)
+        return scatter_few_along(job, begin, end);
     switch (job->element) {
     case 1: PUT_ALONG(uint8_t) break;
     case 2: PUT_ALONG(uint16_t) break;

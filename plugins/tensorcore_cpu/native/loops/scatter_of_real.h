@@ -20,6 +20,25 @@ static void F(add_slices)(const slice_sums *of, ptrdiff_t batch, ptrdiff_t first
     }
 }
 
+/* Where `after` is 1, four batches at a time, for each of which a number is the same. */
+static void F(add_batches)(const slice_sums *of, ptrdiff_t first, ptrdiff_t last) {
+    const ptrdiff_t size = of->size, count = of->count;
+    REAL *into = (REAL *)of->into + first * size;
+    const REAL *from = (const REAL *)of->from + first * count;
+    for (; first + 4 <= last; first += 4, into += 4 * size, from += 4 * count)
+        for (ptrdiff_t i = 0; i < count; i++) {
+            REAL *to = into + of->index[i];
+            const REAL a = from[i], b = from[count + i], c = from[2 * count + i], d = from[3 * count + i];
+            to[0] += a;
+            to[size] += b;
+            to[2 * size] += c;
+            to[3 * size] += d;
+        }
+    for (; first < last; first++, into += size, from += count)
+        for (ptrdiff_t i = 0; i < count; i++)
+            into[of->index[i]] += from[i];
+}
+
 /* What the list says is added to places from `first` to `last`, each of which is read and written once. */
 static void F(add_listed)(const slice_sums *of, const place_list *list, ptrdiff_t batch, ptrdiff_t first, ptrdiff_t last) {
     const ptrdiff_t after = of->after, bytes = after * (ptrdiff_t)sizeof(REAL);
@@ -57,10 +76,39 @@ static void F(add_listed)(const slice_sums *of, const place_list *list, ptrdiff_
     }
 }
 
+/* Short rows: numbers are looked at for many of them at a time. */
+#define ADD_FEW(COUNT)                                                                                        \
+    for (; row < last; row++, into += of->size, from += COUNT, index += COUNT)                                \
+        for (ptrdiff_t i = 0; i < COUNT; i++)                                                                 \
+            into[index[i]] += from[i];
+
+static bool F(add_few_along)(const slice_sums *of, ptrdiff_t row, ptrdiff_t end) {
+    REAL *into = (REAL *)of->into + row * of->size;
+    const REAL *from = (const REAL *)of->from + row * of->count;
+    const int64_t *index = of->index + row * of->count;
+    while (row < end) {
+        const ptrdiff_t some = row + LOOKED_AT / of->count, last = some < end ? some : end;
+        int64_t low, high;
+        bounds(index, (last - row) * of->count, &low, &high);
+        if (low < 0 || high >= of->size)
+            return false;
+        switch (of->count) {
+        case 1: ADD_FEW(1) break;
+        case 2: ADD_FEW(2) break;
+        case 3: ADD_FEW(3) break;
+        default: ADD_FEW(of->count)
+        }
+    }
+    return true;
+}
+#undef ADD_FEW
+
 /* Four numbers are looked at and four summands read before the first is written to: what is written may be the next number,
    for all that the compiler knows. */
 static bool F(add_along)(const slice_sums *of, ptrdiff_t begin, ptrdiff_t end) {
     const uint64_t size = (uint64_t)of->size;
+    if (of->count && of->count < FEW)
+        return F(add_few_along)(of, begin, end);
     for (ptrdiff_t row = begin; row < end; row++) {
         REAL *into = (REAL *)of->into + row * of->size;
         const REAL *from = (const REAL *)of->from + row * of->count;

@@ -3,7 +3,7 @@
 
 #include "../turn.h"
 
-#ifdef __AVX2__
+#if defined(__AVX2__) || defined(__SSE2__)
 #include <immintrin.h>
 #endif
 
@@ -47,8 +47,52 @@
                 ((type *)(to + i * to_step))[j] = ((const type *)(from + j * from_step))[i];                  \
     }
 
+#ifdef __SSE2__
+/* Rows are woven in pairs, then pairs of pairs, then those: what is left are columns. */
+ALWAYS_INLINE void block_8(const char *from, ptrdiff_t from_step, char *to, ptrdiff_t to_step) {
+    __m128i x[8], y[4];
+    for (int i = 0; i < 8; i++)
+        x[i] = _mm_loadl_epi64((const __m128i *)(from + i * from_step));
+    for (int i = 0; i < 4; i++)
+        y[i] = _mm_unpacklo_epi8(x[2 * i], x[2 * i + 1]);
+    for (int i = 0; i < 2; i++) {
+        x[2 * i] = _mm_unpacklo_epi16(y[2 * i], y[2 * i + 1]);
+        x[2 * i + 1] = _mm_unpackhi_epi16(y[2 * i], y[2 * i + 1]);
+    }
+    for (int i = 0; i < 2; i++) {
+        y[2 * i] = _mm_unpacklo_epi32(x[i], x[i + 2]);
+        y[2 * i + 1] = _mm_unpackhi_epi32(x[i], x[i + 2]);
+    }
+    for (int i = 0; i < 4; i++) {
+        _mm_storel_epi64((__m128i *)(to + 2 * i * to_step), y[i]);
+        _mm_storeh_pd((double *)(to + (2 * i + 1) * to_step), _mm_castsi128_pd(y[i]));
+    }
+}
+
+ALWAYS_INLINE void block_16(const char *from, ptrdiff_t from_step, char *to, ptrdiff_t to_step) {
+    __m128i x[8], low[4], high[4]; /* the first four columns, and the others */
+    for (int i = 0; i < 8; i++)
+        x[i] = _mm_loadu_si128((const __m128i *)(from + i * from_step));
+    for (int i = 0; i < 4; i++) {
+        low[i] = _mm_unpacklo_epi16(x[2 * i], x[2 * i + 1]);
+        high[i] = _mm_unpackhi_epi16(x[2 * i], x[2 * i + 1]);
+    }
+    for (int i = 0; i < 2; i++) {
+        x[2 * i] = _mm_unpacklo_epi32(low[2 * i], low[2 * i + 1]);
+        x[2 * i + 1] = _mm_unpackhi_epi32(low[2 * i], low[2 * i + 1]);
+        x[2 * i + 4] = _mm_unpacklo_epi32(high[2 * i], high[2 * i + 1]);
+        x[2 * i + 5] = _mm_unpackhi_epi32(high[2 * i], high[2 * i + 1]);
+    }
+    for (int i = 0; i < 4; i++) {
+        const int k = i < 2 ? i : i + 2; /* of the columns from 2 * i on, those of the first four rows */
+        _mm_storeu_si128((__m128i *)(to + 2 * i * to_step), _mm_unpacklo_epi64(x[k], x[k + 2]));
+        _mm_storeu_si128((__m128i *)(to + (2 * i + 1) * to_step), _mm_unpackhi_epi64(x[k], x[k + 2]));
+    }
+}
+#else
 PLAIN_BLOCK(block_8, uint8_t, 8)
 PLAIN_BLOCK(block_16, uint16_t, 8)
+#endif
 
 #ifdef __AVX2__
 /* Halves of two rows in one register spare the exchanges between halves, which are the slowest. */

@@ -49,7 +49,9 @@ def test_the_derivative_of_digamma():
     sine = np.sin(np.pi * (left - np.round(left)).astype(np.float64))
     mirrored = (np.pi / sine) ** 2 - fallback(1 - left.astype(np.float64))
     assert_within(native(left), mirrored.astype(np.float32), 2)
-    np.testing.assert_array_equal(native(np.float32([0, -0.0, -1, -7, np.inf, -np.inf, np.nan])), [np.inf] * 4 + [0, np.nan, np.nan])
+    np.testing.assert_array_equal(
+        native(np.float32([0, -0.0, -1, -7, np.inf, -np.inf, np.nan])), [np.inf] * 4 + [0, np.nan, np.nan]
+    )
     assert_same(kernel("polygamma")[0](x, n=1), native(x))
 
 

@@ -106,10 +106,13 @@ OPS = {
 }
 
 
+ADDED = ("sum", "mean", "var", "norm")
+
+
 @pytest.mark.parametrize("name", OPS)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "int64"])
 def test_strided_arrays_give_what_dense_ones_give(name, dtype):
-    """To the last bit and in row-major order: turned, with gaps, repeated, with dims of size 1, of none, and larger than is copied."""
+    """To the last bit and in row-major order: turned, with gaps, repeated, with dims of size 1, of none, and many; sums to rounding."""
     full = (tensorcore.arange(720) % 41 - 9).reshape(6, 10, 12).to(getattr(tensorcore, dtype)) / (
         1 if dtype == "int64" else 8
     )
@@ -124,7 +127,7 @@ def test_strided_arrays_give_what_dense_ones_give(name, dtype):
         pairs = zip(strided, dense, strict=True) if isinstance(strided, tuple) else [(strided, dense)]
         for one, other in pairs:
             assert (one.shape, one.dtype) == (other.shape, other.dtype)
-            if x is large and one.dtype.is_floating_point:  # by NumPy, whose sums are rounded otherwise
+            if name in ADDED and one.dtype.is_floating_point:  # where they lie, and so in another order
                 assert tensorcore.allclose(
                     one.double(), other.double(), 1e-2 if dtype == "bfloat16" else 1e-5, equal_nan=True
                 )

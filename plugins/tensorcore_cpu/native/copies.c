@@ -46,6 +46,18 @@ static bool lies_along(const native_plan *plan, int dim, int sign) {
     return plan->steps[0][dim] == sign * plan->sizes[0] && plan->steps[1][dim] == plan->sizes[1];
 }
 
+/* Whether what both sides have along all dims but the last one begins where elements of so many bytes may. */
+static bool lies_at_multiples(const native_plan *plan, npy_intp bytes) {
+    for (int k = 0; k < 2; k++) {
+        if ((uintptr_t)plan->data[k] % (uintptr_t)bytes)
+            return false;
+        for (int i = 0; i < plan->ndim - 1; i++)
+            if (plan->steps[k][i] % bytes)
+                return false;
+    }
+    return true;
+}
+
 /* The dim along which elements lie side by side on both sides becomes the last one; those that make up an element of 2, 4 or 8
    bytes are one from then on. */
 static void widen(native_plan *plan) {
@@ -56,7 +68,7 @@ static void widen(native_plan *plan) {
         }
     const int last = plan->ndim - 1;
     const npy_intp bytes = last < 0 ? 0 : plan->shape[last] * plan->sizes[0];
-    if (last < 1 || !lies_along(plan, last, 1) || (bytes != 2 && bytes != 4 && bytes != 8))
+    if (last < 1 || !lies_along(plan, last, 1) || (bytes != 2 && bytes != 4 && bytes != 8) || !lies_at_multiples(plan, bytes))
         return;
     plan->count /= plan->shape[last];
     plan->sizes[0] = plan->sizes[1] = (int)bytes;

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+DECLARE_LOOPS(lapack_small_loops, lapack_small_loops);
+
 lapack_function lapack_functions[LAPACK_ROUTINES][LAPACK_KINDS];
 
 static const struct {
@@ -345,4 +347,8 @@ bool lapack_options(PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames, 
 bool lapack_bool(PyObject *object, bool *value) {
     *value = object == Py_True;
     return object == Py_True || object == Py_False;
+}
+
+const lapack_small_real *lapack_small_of(const lapack_job *job, int rows) {
+    return rows <= LAPACK_SMALL && !lapack_complex(job->kind) ? &PICK(lapack_small_loops)->real[job->kind] : NULL;
 }

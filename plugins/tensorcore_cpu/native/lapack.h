@@ -99,4 +99,7 @@ enum { LAPACK_UPPER, LAPACK_LEFT, LAPACK_UNIT, LAPACK_HERMITIAN, LAPACK_WAY, LAP
 /* The options, all of which must be known; false without an exception where one is not. */
 bool lapack_options(PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames, PyObject **values);
 
+/* The loops for matrices so small that LAPACK's calls cost more than their work; else NULL. */
+const lapack_small_real *lapack_small_of(const lapack_job *job, int rows);
+
 #endif

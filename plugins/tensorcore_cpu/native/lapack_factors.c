@@ -213,6 +213,15 @@ static void inverse_one(const lapack_job *job, npy_intp i, char *scratch) {
         if (real_at(job, x) == 0 && imaginary_at(job, x) == 0)
             job->info[i] = (int)k + 1;
     }
+    if (job->small) { /* by the loops that solve_triangular has, of the factor and of the factor turned over */
+        char *turned = scratch + n * n * job->size;
+        for (npy_intp j = 0; j < n; j++)
+            for (npy_intp k = 0; k < n; k++)
+                memcpy(turned + (j * n + k) * job->size, factor + (k * line + j) * job->size, (size_t)job->size);
+        job->small->triangular(upper ? turned : factor, upper ? (int)n : line, (int)n, false, false, false, made, (int)n);
+        job->small->triangular(upper ? factor : turned, upper ? line : (int)n, (int)n, true, false, false, made, (int)n);
+        return;
+    }
     for (int half = 0; half < 2; half++)
         LAPACK(TRSM, job->kind)("L", job->options, upper == !half ? adjoint : "N", "N", &job->rows, &job->rows, one, factor, &line, made,
                                 &job->rows);
@@ -226,7 +235,8 @@ static PyObject *run_cholesky_inverse(const native_kernel *kernel, PyObject *con
         !lapack_begin(&job, args[0]) || job.rows != job.columns)
         return NULL;
     job.options[0] = upper ? 'U' : 'L';
-    job.scratch = (npy_intp)job.rows * job.rows * job.size;
+    job.small = lapack_small_of(&job, job.rows);
+    job.scratch = 2 * (npy_intp)job.rows * job.rows * job.size;
     PyArrayObject *made[] = {lapack_new_matrices(&job.x, job.rows, job.rows, job.kind), lapack_new_vectors(&job.x, -1, NPY_INT32)};
     if (made[0] && made[1]) {
         job.made = PyArray_BYTES(made[0]);

@@ -3,13 +3,6 @@
 
 #include <string.h>
 
-DECLARE_LOOPS(lapack_small_loops, lapack_small_loops);
-
-/* The loops for matrices so small that LAPACK's calls cost more than their work; else NULL. */
-static const lapack_small_real *small(const lapack_job *job, int rows) {
-    return rows <= LAPACK_SMALL && !lapack_complex(job->kind) ? &PICK(lapack_small_loops)->real[job->kind] : NULL;
-}
-
 /* Whether all of a kernel's arguments are there, with the arrays first and no option but known ones. */
 static bool given(PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames, int arrays, PyObject **options) {
     return nargs == arrays && lapack_options(args, nargs, kwnames, options);
@@ -44,7 +37,7 @@ static PyObject *run_lu_factor(const native_kernel *kernel, PyObject *const *arg
     lapack_job job = {.one = lu_one};
     if (nargs != 1 || kwnames || !lapack_begin(&job, args[0]))
         return NULL;
-    job.small = job.rows == job.columns ? small(&job, job.rows) : NULL;
+    job.small = job.rows == job.columns ? lapack_small_of(&job, job.rows) : NULL;
     PyArrayObject *made[] = {lapack_new_matrices(&job.x, job.rows, job.columns, job.kind),
                              lapack_new_vectors(&job.x, job.least, NPY_INT32), lapack_new_vectors(&job.x, -1, NPY_INT32)};
     if (made[0] && made[1] && made[2]) {
@@ -87,7 +80,7 @@ static PyObject *solve_by(lapack_job *job, PyObject *const *args) {
         !lapack_join(&job->x, &job->z, &count))
         return NULL;
     job->wide = (int)job->y.columns;
-    job->small = job->routine == GETRS ? small(job, job->rows) : NULL;
+    job->small = job->routine == GETRS ? lapack_small_of(job, job->rows) : NULL;
     job->scratch = job->rows * 4 + 16 + (npy_intp)job->rows * job->rows * job->size;
     PyArrayObject *made = lapack_new_matrices(&job->x, job->rows, job->wide, job->kind);
     job->made = made ? PyArray_BYTES(made) : NULL;
@@ -177,7 +170,7 @@ static PyObject *run_inverse(const native_kernel *kernel, PyObject *const *args,
     lapack_job job = {.one = inverse_one, .routine = GETRI};
     if (nargs != 1 || kwnames || !lapack_begin(&job, args[0]) || job.rows != job.columns)
         return NULL;
-    job.small = small(&job, job.rows);
+    job.small = lapack_small_of(&job, job.rows);
     if (!lapack_room_known(&job, job.rows, 0, 0, 0)) {
         npy_cdouble answer;
         int ask = -1, info, pivot;
@@ -227,7 +220,7 @@ static PyObject *run_solve_triangular(const native_kernel *kernel, PyObject *con
     job.options[1] = upper ? 'U' : 'L';
     job.options[2] = unit ? 'U' : 'N';
     job.wide = (int)job.y.columns;
-    job.small = left ? small(&job, job.rows) : NULL;
+    job.small = left ? lapack_small_of(&job, job.rows) : NULL;
     job.scratch = (npy_intp)job.rows * job.rows * job.size;
     PyArrayObject *made = lapack_new_matrices(&job.x, job.y.rows, job.wide, job.kind);
     job.made = made ? PyArray_BYTES(made) : NULL;
@@ -267,7 +260,7 @@ static PyObject *run_cholesky(const native_kernel *kernel, PyObject *const *args
         job.rows != job.columns)
         return NULL;
     job.options[0] = upper ? 'U' : 'L';
-    job.small = small(&job, job.rows);
+    job.small = lapack_small_of(&job, job.rows);
     PyArrayObject *made[] = {lapack_new_matrices(&job.x, job.rows, job.rows, job.kind),
                              lapack_new_vectors(&job.x, -1, NPY_INT32)};
     if (made[0] && made[1]) {

@@ -199,9 +199,9 @@ static PyObject *laid(const native_kernel *kernel, PyObject *made, PyObject *con
     return put;
 }
 
-enum { MOST = 12, SMALL = 1 << 22 }; /* arguments; elements of an array that is copied rather than left to NumPy's kernel */
+enum { MOST = 12, MOST_COPIED = 1 << 22 }; /* arguments; elements of an array that is copied rather than left to NumPy's kernel */
 
-/* An argument in row-major order, a list with all of its arrays so; NULL where one is no small array of a type that kernels know. */
+/* An argument in row-major order, a list with all of its arrays so; NULL where one is too large for that, or of a type that no kernel knows. */
 static PyObject *dense_of(PyObject *one, bool *changed) {
     if (PyList_CheckExact(one)) {
         PyObject *made = PyList_New(PyList_GET_SIZE(one));
@@ -216,13 +216,13 @@ static PyObject *dense_of(PyObject *one, bool *changed) {
     }
     if (!PyArray_CheckExact(one) || PyArray_IS_C_CONTIGUOUS((PyArrayObject *)one))
         return Py_NewRef(one);
-    if (PyArray_SIZE((PyArrayObject *)one) > SMALL || native_array_type(one) == TYPE_NONE)
+    if (PyArray_SIZE((PyArrayObject *)one) > MOST_COPIED || native_array_type(one) == TYPE_NONE)
         return NULL;
     *changed = true;
     return (PyObject *)native_dense(one);
 }
 
-/* What the kernel makes of small arrays that are not in row-major order, by copies that are. */
+/* What the kernel makes of arrays that are not in row-major order, by copies that are. */
 static PyObject *of_dense(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     const Py_ssize_t all = nargs + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
     PyObject *given[MOST], *made = NULL;

@@ -29,7 +29,7 @@ typedef struct {
     native_run run;
     const void *data; /* the family's own */
     bool ordered;     /* whether its results lie as PyTorch's do, however the arguments lie */
-    bool dense;       /* whether it declines arrays for their strides: it gets small ones in row-major order then */
+    bool dense;       /* whether it declines arrays for their strides: it gets copies in row-major order then */
 } native_spec;
 
 struct native_kernel {

@@ -1,4 +1,4 @@
-/* Reductions of floats: sums, means, variances, extremes, products, running sums. What is counted in integers is handed on. */
+/* Reductions of floats: sums, means, variances, extremes, products. What is counted in integers is handed on. */
 #include "reduce.h"
 
 #include "cast.h"
@@ -22,7 +22,6 @@ enum {
     GRAIN = 1 << 15, /* elements that are worth a second thread */
     FEW = 64,        /* elements of rows that are turned over, but for sums */
     NARROW = 16, WIDE = 8, MANY = 64, /* columns of which WIDE rows are one, where they are MANY */
-    SHORT_LINE = 64, /* elements of lines that cumsum leaves to scans.c */
 };
 
 typedef enum { SUM, MEAN, APART, VAR, LARGEST, SMALLEST, PRODUCT } what; /* sums up to VAR */
@@ -467,43 +466,6 @@ PyObject *native_norm_along(PyObject *x, PyObject *dim, PyObject *keepdim) {
     return made;
 }
 
-typedef struct {
-    const native_fold *of;
-    char *made;
-} scan_work;
-
-static void scan_part(void *context, npy_intp begin, npy_intp end) {
-    const scan_work *job = context;
-    const native_fold *of = job->of;
-    npy_intp strips = (of->inner + STRIP - 1) / STRIP;
-    for (npy_intp i = begin; i < end; i++) {
-        npy_intp column = i % strips * STRIP, width = of->inner - column < STRIP ? of->inner - column : STRIP;
-        npy_intp offset = (i / strips * of->count * of->inner + column) * TYPE_SIZE[of->type];
-        double carry = 0;
-        if (of->inner == 1)
-            loops->of[of->type].scan(PyArray_BYTES(of->array) + offset, job->made + offset, of->count, &carry);
-        else
-            loops->of[of->type].scan_strip(PyArray_BYTES(of->array) + offset, job->made + offset, of->count, of->inner, width);
-    }
-}
-
-static PyObject *run_cumsum(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
-    PyObject *given[OPTIONS];
-    native_fold of;
-    if (!options(args, nargs, kwnames, DTYPE + 1, given) || (given[DTYPE] && given[DTYPE] != Py_None) || !given[DIM] ||
-        !PyLong_CheckExact(given[DIM]) || !native_folded(&of, args[0], native_real_type(args[0]), given[DIM], NULL))
-        return NULL;
-    if (of.inner <= 4 ? of.inner > 1 || of.count <= SHORT_LINE : of.inner * of.count <= SHORT_LINE * SHORT_LINE && of.outer > 1)
-        return NULL; /* scans.c takes lines of few rows or columns many at a time */
-    PyArrayObject *made = native_empty(PyArray_NDIM(of.array), PyArray_DIMS(of.array), of.type);
-    if (!made)
-        return NULL;
-    scan_work job = {&of, PyArray_BYTES(made)};
-    npy_intp grain = GRAIN / (of.count * (of.inner < STRIP ? of.inner : STRIP));
-    native_parallel(of.outer * ((of.inner + STRIP - 1) / STRIP), grain > 0 ? grain : 1, scan_part, &job);
-    return (PyObject *)made;
-}
-
 int reduce_init(void) {
     static const char *const words[OPTIONS] = {"dim", "keepdim", "dtype", "correction", "root"};
     loops = PICK(reduce_loops);
@@ -525,6 +487,5 @@ const native_spec reduce_kernels[] = {
     {"prod", run_product, NULL, .dense = true},
     {"var", run_var, NULL, .dense = true},
     {"var_mean", run_var, &(const bool){true}, .dense = true},
-    {"cumsum", run_cumsum, NULL, .dense = true},
     {NULL, NULL, NULL},
 };

@@ -1,16 +1,18 @@
-/* Running sums of integers, complex numbers and short lines, sums from the end, running products, running extremes: strips of columns
-   along a dim. Sums of long lines of floats are in reduce.c. */
+/* Running sums, sums from the end, running products, running extremes: strips of columns along a dim, many short lines a call. */
 #include "scans.h"
 
 #include "complex_numbers.h"
+#include "folds.h"
+#include "reduce.h"
 #include "rows.h"
 
 DECLARE_LOOPS(scan_loops, scan_loops);
+DECLARE_LOOPS(reduce_loops, reduce_loops);
 
 enum { DIM, DTYPE, OPTIONS };
 static PyObject *names[OPTIONS];
 
-enum { GRAIN = 1 << 15 }; /* elements that are worth a second thread */
+enum { GRAIN = 1 << 15, SHORT_LINE = 64 }; /* elements that are worth a second thread, and of a line that is not worth a call */
 
 typedef struct {
     scan_loop loop;
@@ -76,7 +78,45 @@ static bool read_dim(PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames,
     return true;
 }
 
-/* cumsum of what reduce.c leaves to this, and with data cumsum_back. */
+typedef struct {
+    const native_fold *of;
+    const reduce_functions *run;
+    char *made;
+} long_run;
+
+static void run_long_lines(void *context, npy_intp begin, npy_intp end) {
+    const long_run *job = context;
+    const native_fold *of = job->of;
+    const npy_intp strips = (of->inner + STRIP - 1) / STRIP;
+    for (npy_intp i = begin; i < end; i++) {
+        const npy_intp column = i % strips * STRIP, width = of->inner - column < STRIP ? of->inner - column : STRIP;
+        const npy_intp offset = (i / strips * of->count * of->inner + column) * TYPE_SIZE[of->type];
+        double carry = 0;
+        if (of->inner == 1)
+            job->run->scan(PyArray_BYTES(of->array) + offset, job->made + offset, of->count, &carry);
+        else
+            job->run->scan_strip(PyArray_BYTES(of->array) + offset, job->made + offset, of->count, of->inner, width);
+    }
+}
+
+/* cumsum of long lines of floats, whose sums are double. */
+static PyObject *run_long_sums(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyObject *options[OPTIONS] = {NULL};
+    native_fold of;
+    if (nargs != 1 || !kwnames || !native_options(args, nargs, kwnames, names, OPTIONS, options) || !native_is_none(options[DTYPE]) ||
+        !options[DIM] || !PyLong_CheckExact(options[DIM]) || !native_folded(&of, args[0], native_real_type(args[0]), options[DIM], NULL))
+        return NULL;
+    if (of.inner <= 4 ? of.inner > 1 || of.count <= SHORT_LINE : of.inner * of.count <= SHORT_LINE * SHORT_LINE && of.outer > 1)
+        return NULL;
+    PyArrayObject *made = native_empty(PyArray_NDIM(of.array), PyArray_DIMS(of.array), of.type);
+    const npy_intp grain = GRAIN / (of.count * (of.inner < STRIP ? of.inner : STRIP));
+    if (made)
+        native_parallel(of.outer * ((of.inner + STRIP - 1) / STRIP), grain > 0 ? grain : 1, run_long_lines,
+                        &(long_run){&of, &PICK(reduce_loops)->of[of.type], PyArray_BYTES(made)});
+    return (PyObject *)made;
+}
+
+/* cumsum of other lines, and with data cumsum_back. */
 static PyObject *run_sums(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     PyObject *dim;
     if (!read_dim(args, nargs, kwnames, &dim))
@@ -117,6 +157,7 @@ int scans_init(void) {
 
 const native_spec scans_kernels[] = {
     {"cumprod", run_products, .dense = true},
+    {"cumsum", run_long_sums, .dense = true},
     {"cumsum_beneath", run_sums, .dense = true},
     {"cumsum_back", run_sums, "b", .dense = true},
     {"cummax", run_extremes, .dense = true},

@@ -65,7 +65,7 @@ ALWAYS_INLINE void block_8(const char *from, ptrdiff_t from_step, char *to, ptrd
     }
     for (int i = 0; i < 4; i++) {
         _mm_storel_epi64((__m128i *)(to + 2 * i * to_step), y[i]);
-        _mm_storeh_pd((double *)(to + (2 * i + 1) * to_step), _mm_castsi128_pd(y[i]));
+        _mm_storel_epi64((__m128i *)(to + (2 * i + 1) * to_step), _mm_unpackhi_epi64(y[i], y[i]));
     }
 }
 

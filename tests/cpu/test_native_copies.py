@@ -106,3 +106,13 @@ def test_parts_of_one_memory():
     around = tc.full((10, 5), -1)
     around[:, 1:4] = x.flip(1)
     assert around.tolist() == [[-1, 3 * i + 2, 3 * i + 1, 3 * i, -1] for i in range(10)]
+
+
+@pytest.mark.parametrize("shape, shifts, dims", [((2, 1, 2), (3, 3, 3), (0, 1, 2)), ((2, 1, 3), (1,), (0,)), ((3, 1, 1, 5), (1, 2), (0, 3)),
+                                                 ((4, 3, 2), (1, 1), (0, 2)), ((4, 3, 2), (2, 1), (0, 1)), ((70, 1, 2), (7, 1), (0, 2))])  # fmt: skip
+def test_rolls_around_dims_of_one_element(shape, shifts, dims):
+    """Rows follow one another in the source only where no dim outside is rolled, dims of one element among them."""
+    values = np.arange(np.prod(shape)).reshape(shape)
+    for dtype in ("int64", "uint8", "float32"):
+        got = kernel("roll")[0](values.astype(dtype), shifts=shifts, dims=dims)
+        np.testing.assert_array_equal(got, np.roll(values, shifts, dims).astype(dtype))

@@ -279,14 +279,12 @@ static void roll_rows(void *context, npy_intp begin, npy_intp end) {
     const int last = run->dims - 1;
     const npy_intp width = run->shape[last] * run->element, edge = (run->shape[last] - run->moved[last]) * run->element;
     const npy_intp most = 1 + ROLLED / width;
-    npy_intp size = 1, moved = 0; /* of the dim before the last, if any dim outside is rolled */
+    bool outside = false; /* whether any other dim is rolled */
     for (int i = 0; i < last; i++)
-        if (run->moved[i]) {
-            size = run->shape[last - 1];
-            moved = run->moved[last - 1];
-        }
+        outside |= run->moved[i] > 0;
+    const npy_intp size = outside ? run->shape[last - 1] : 1, moved = outside ? run->moved[last - 1] : 0;
     for (npy_intp rows; begin < end; begin += rows) {
-        const npy_intp at = begin % size, left = size == 1 ? end : (at < size - moved ? size - moved : size) - at;
+        const npy_intp at = begin % size, left = !outside ? end : (at < size - moved ? size - moved : size) - at;
         rows = left < end - begin ? left : end - begin;
         rows = rows < most ? rows : most;
         const char *from = run->from + rolled_row(run, begin) * width;

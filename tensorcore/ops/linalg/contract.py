@@ -40,8 +40,7 @@ def einsum(*args: Any) -> Tensor:
     finds where that is installed.
     """
     if len(args) == 3 and type(args[0]) is str and type(args[1]) is Tensor is type(args[2]):
-        outer = args[1].dtype.is_floating_point
-        found = _usual(args[0], tuple(args[1].native.shape), tuple(args[2].native.shape), outer)
+        found = _usual(args[0], tuple(args[1].native.shape), tuple(args[2].native.shape))
         if found is not None:
             made = _product(args[1], args[2], found[0])
             return made if found[1] is None else made.permute(found[1])  # type: ignore[attr-defined, no-any-return]
@@ -141,7 +140,7 @@ def _parse(equation: str, shapes: tuple[Shape, ...]) -> tuple[list[Names], list[
 
 
 @lru_cache(1024)
-def _usual(equation: str, a: Shape, b: Shape, outer: bool) -> tuple[Plan, tuple[int, ...] | None] | None:
+def _usual(equation: str, a: Shape, b: Shape) -> tuple[Plan, tuple[int, ...] | None] | None:
     """How two operands of these shapes are one product of matrices, and the order of its dims; None where they are not, where a
     dim is summed by itself, a letter repeated or a size of 1 stretched, and where the equation is wrong."""
     try:
@@ -153,7 +152,7 @@ def _usual(equation: str, a: Shape, b: Shape, outer: bool) -> tuple[Plan, tuple[
         return None
     if any(x[name] != y[name] for name in x.keys() & y.keys()):
         return None
-    plan = _plan(terms[0], a, terms[1], b, frozenset(result), outer)
+    plan = _plan(terms[0], a, terms[1], b, frozenset(result))
     return None if plan is None else (plan, _order(plan[-1], tuple(result)))
 
 
@@ -223,9 +222,7 @@ def _contracted(
     # A size of 1 broadcasts against the other operand's.
     x = _expanded(x, x_term, both, sizes)
     y = _expanded(y, y_term, both, sizes)
-    plan = _plan(
-        x_term, tuple(x.native.shape), y_term, tuple(y.native.shape), frozenset(kept), x.dtype.is_floating_point
-    )
+    plan = _plan(x_term, tuple(x.native.shape), y_term, tuple(y.native.shape), frozenset(kept))
     if plan is not None:
         return _product(x, y, plan), plan[-1]
     rows = [name for name in x_term if name not in both]
@@ -238,18 +235,16 @@ def _contracted(
 
 
 @lru_cache(1024)
-def _plan(
-    x_term: Names, x_shape: Shape, y_term: Names, y_shape: Shape, kept: frozenset[Any], outer: bool
-) -> Plan | None:
+def _plan(x_term: Names, x_shape: Shape, y_term: Names, y_shape: Shape, kept: frozenset[Any]) -> Plan | None:
     """How two operands become matrices, or batches of them: the order of the dims of each, and its shape; then the shape and the
-    names of their product. None where nothing is summed; with ``outer``, products of all pairs are sums of one term."""
+    names of their product. None where nothing is summed."""
     both = [name for name in x_term if name in y_term]
     batch = [name for name in both if name in kept]
     inner = [name for name in both if name not in kept]
+    if not inner:
+        return None
     rows = [name for name in x_term if name not in both]
     columns = [name for name in y_term if name not in both]
-    if not inner and not (rows and columns and outer):
-        return None
     sizes = dict(zip(x_term, x_shape, strict=True)) | dict(zip(y_term, y_shape, strict=True))
     b, m, k, n = ([sizes[name] for name in names] for names in (batch, rows, inner, columns))
     front = (prod(b),) if batch else ()

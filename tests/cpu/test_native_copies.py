@@ -108,8 +108,11 @@ def test_parts_of_one_memory():
     assert around.tolist() == [[-1, 3 * i + 2, 3 * i + 1, 3 * i, -1] for i in range(10)]
 
 
-@pytest.mark.parametrize("shape, shifts, dims", [((2, 1, 2), (3, 3, 3), (0, 1, 2)), ((2, 1, 3), (1,), (0,)), ((3, 1, 1, 5), (1, 2), (0, 3)),
-                                                 ((4, 3, 2), (1, 1), (0, 2)), ((4, 3, 2), (2, 1), (0, 1)), ((70, 1, 2), (7, 1), (0, 2))])  # fmt: skip
+ROLLS = [((2, 1, 2), (3, 3, 3), (0, 1, 2)), ((2, 1, 3), (1,), (0,)), ((3, 1, 1, 5), (1, 2), (0, 3)), ((4, 3, 2), (1, 1), (0, 2)),
+         ((4, 3, 2), (2, 1), (0, 1)), ((70, 1, 2), (7, 1), (0, 2))]  # fmt: skip
+
+
+@pytest.mark.parametrize("shape, shifts, dims", ROLLS)
 def test_rolls_around_dims_of_one_element(shape, shifts, dims):
     """Rows follow one another in the source only where no dim outside is rolled, dims of one element among them."""
     values = np.arange(np.prod(shape)).reshape(shape)

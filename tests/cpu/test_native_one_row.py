@@ -34,6 +34,22 @@ def test_rows_beside_columns_and_slices(width, dtype):
             assert_same(add(*pair), np.ascontiguousarray(twin(*pair)))
 
 
+@pytest.mark.parametrize("name", ["add", "sub", "mul", "div"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_rows_beside_a_number_each_in_their_own_place(dtype, name):
+    """The last vector of a row, which lies over the one before it, is of the row as it was; widths up to where rows are calls."""
+    op, twin = kernel(name)
+    for width in (*WIDTHS, 128, 129, 255, 257):
+        matrix, column = of_shape(dtype, 70, width), of_shape(dtype, 70, 1)
+        for pair in ((matrix, column), (column, matrix)):
+            want, place = np.asarray(twin(*pair)), matrix.copy()
+            assert_same(op(*(place if one is matrix else one for one in pair), out=place), want)
+            apart = np.repeat(matrix, 2, axis=0)[::-2]
+            assert_same(
+                op(*(apart if one is matrix else column[::-1] for one in pair)), np.ascontiguousarray(want[::-1])
+            )
+
+
 @pytest.mark.parametrize("width", WIDTHS)
 def test_rows_of_several_dims(width):
     """What is broadcast along an outer, a middle or the last dim, or along two of them, whose rows are carried over."""

@@ -4,6 +4,7 @@
 #include "cast.h"
 #include "fused.h"
 #include "halves.h"
+#include "one_row.h"
 #include "plan.h"
 #include "rows.h"
 
@@ -134,6 +135,8 @@ static PyObject *evaluate(const elementwise_op *op, native_type type, const nati
     PyObject *made = native_plan_result(&plan, operands, result, out);
     if (!made)
         return NULL;
+    if ((type == TYPE_F32 || type == TYPE_F64) && native_run_beside(&plan, native_plan_piece(&plan, grain), op->op))
+        return made;
     bool apart = !loop;
     for (int k = 0; op->function && plan.ndim && k < plan.operands; k++)
         apart |= plan.steps[k][plan.ndim - 1] != TYPE_SIZE[type];

@@ -1,7 +1,9 @@
 /* Broadcast loops as one row: operands that have less than the result are written out in the first cache. */
 #include "one_row.h"
 
+#include "beside.h"
 #include "cast.h"
+#include "elementwise.h"
 #include "spread.h"
 
 #include <string.h>
@@ -10,13 +12,17 @@ DECLARE_LOOPS(spread_loops, spread_loops);
 
 DECLARE_LOOPS(cast_loops, cast_loops);
 
+DECLARE_LOOPS(beside_loops, beside_loops);
+
 static const spread_loops *loops;
 static const cast_loops *casts;
+static const beside_loops *beside;
 
 enum {
     REPEATED = 8192, LINE = 64, SHORT = 128, /* bytes of an operand that are written out, of the cache's lines, of a short row */
     GAPS = 4, GAPS_BYTES = 1 << 22,          /* times the gap that a row has to be, and bytes of a result that is not too large */
     APART = 64,                              /* elements that are worth being put together */
+    LONGEST = 1024,                          /* bytes of a row beside a number: longer ones are worth a call each */
 };
 
 /* Rows beside one that is the same for all */
@@ -309,7 +315,59 @@ bool native_run_spread(const native_plan *plan, npy_intp piece, native_rows rows
     return true;
 }
 
+/* Short rows beside a number for each */
+
+typedef struct {
+    const native_plan *plan;
+    beside_loop loop;
+    int numbers; /* which of the operands they are */
+} beside_run;
+
+static void run_rows(void *argument, npy_intp begin, npy_intp end) {
+    const beside_run *run = argument;
+    const native_plan *plan = run->plan;
+    const int last = plan->ndim - 1, over = last - 1, numbers = run->numbers, rows = 1 - numbers;
+    const npy_intp width = plan->shape[last];
+    for (npy_intp count; begin < end; begin += count) {
+        const npy_intp at = begin % plan->shape[over];
+        count = plan->shape[over] - at < end - begin ? plan->shape[over] - at : end - begin;
+        const char *data[2];
+        for (int k = 0; k < 2; k++) {
+            npy_intp rest = begin;
+            data[k] = plan->data[k];
+            for (int i = over; i >= 0; i--) {
+                data[k] += rest % plan->shape[i] * plan->steps[k][i];
+                rest /= plan->shape[i];
+            }
+        }
+        run->loop(data[rows], plan->steps[rows][over], data[numbers], plan->steps[numbers][over],
+                  plan->data[2] + begin * width * plan->sizes[2], count, width);
+    }
+}
+
+bool native_run_beside(const native_plan *plan, npy_intp piece, int op) {
+    static const int BOTH[][3] = {{OP_add, BESIDE_ADD, BESIDE_ADD}, {OP_sub, BESIDE_SUB, BESIDE_SUB_FROM},
+                                  {OP_mul, BESIDE_MUL, BESIDE_MUL}, {OP_div, BESIDE_DIV, BESIDE_DIV_INTO}};
+    const int last = plan->ndim - 1;
+    if (last < 1 || plan->operands != 3 || !plan->count || !lies_in_one_row(plan, 2))
+        return false;
+    const npy_intp size = plan->sizes[2], width = plan->shape[last];
+    if (width * size < BESIDE_VECTOR || width * size > LONGEST)
+        return false;
+    const int numbers = plan->steps[0][last] ? 1 : 0;
+    if (plan->steps[numbers][last] || plan->steps[1 - numbers][last] != size)
+        return false;
+    for (size_t i = 0; i < sizeof BOTH / sizeof *BOTH; i++)
+        if (op == BOTH[i][0]) {
+            beside_run run = {plan, beside->loops[BOTH[i][numbers ? 1 : 2]][size == 8], numbers};
+            native_parallel(plan->count / width, 1 + piece / width, run_rows, &run);
+            return true;
+        }
+    return false;
+}
+
 int one_row_init(void) {
+    beside = PICK(beside_loops);
     loops = PICK(spread_loops);
     casts = PICK(cast_loops);
     return 0;

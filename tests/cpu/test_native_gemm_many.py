@@ -112,8 +112,9 @@ def test_values_out_of_the_ordinary(size):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("terms", [1024, 1150, 20_001])
 def test_long_sums_of_few_rows_and_columns(dtype, terms):
-    """Points turned over times points are right in every layout, and the same on any number of threads."""
-    for rows, columns in ((2, 2), (3, 3), (4, 2), (3, 4), (4, 5)):
+    """Points turned over times points, with a matrix added or not, are right in every layout, and the same on any number of threads."""
+    for rows, columns in ((2, 2), (3, 3), (4, 2), (3, 4), (4, 5), (2, 16), (7, 9), (16, 4), (16, 16)):
+        added = numbers(rows, columns, dtype=dtype)
         x, y = numbers(1, rows, terms, dtype=dtype), numbers(1, terms, columns, dtype=dtype)
         for a in layouts(x):
             for b in layouts(y):
@@ -124,6 +125,9 @@ def test_long_sums_of_few_rows_and_columns(dtype, terms):
                 assert (abs(got - exact) <= 140 * np.finfo(dtype).eps * sums).all()
                 tensorcore.set_num_threads(1)
                 np.testing.assert_array_equal(got, kernel("matmul")[0](a[0], b[0]))
+                for one in (added, added[:1]):
+                    with_one = kernel("addmm")[0](one, a[0], b[0], beta=1.0, alpha=1.0)
+                    assert (abs(with_one - (exact + one)) <= 140 * np.finfo(dtype).eps * (sums + abs(one))).all()
 
 
 @pytest.mark.parametrize("shape", [(20_000, 3, 3), (3000, 9, 9), (2, 4000, 4, 4)])

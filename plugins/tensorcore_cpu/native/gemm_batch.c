@@ -85,12 +85,21 @@ void gemm_run_many(gemm_batch *all, npy_intp count) {
     native_parallel(count, native_grain(GEMM_WORK, made * job->inner + MANY_MOVE * (MANY_CALL + moved)), many_body, all);
 }
 
-enum { TALL_SIDE = 4, TALL_LEAST = 1024, TALL_PART = 128 }; /* rows and columns at most; terms at least; and those of a part */
+/* Rows and columns at most; columns at least where rows are more than as many; terms at least; and those of a part. */
+enum { TALL_SIDE = 16, TALL_FEW = 4, TALL_LEAST = 1024, TALL_PART = 128 };
 
 bool gemm_is_tall(native_type type, const gemm_job *job) {
-    return (type == TYPE_F32 || type == TYPE_F64) && !job->pairs && !job->before && job->rows > 1 && job->columns > 1 &&
-           job->rows <= TALL_SIDE && job->columns <= TALL_SIDE && job->inner >= TALL_LEAST &&
-           (job->left_inner != 1 || job->right_inner != 1);
+    return (type == TYPE_F32 || type == TYPE_F64) && !job->pairs && job->rows > 1 && job->columns > 1 &&
+           job->rows <= TALL_SIDE && job->columns <= TALL_SIDE && (job->rows <= TALL_FEW || job->columns >= TALL_FEW) &&
+           job->inner >= TALL_LEAST && (job->left_inner != 1 || job->right_inner != 1);
+}
+
+static void add_to(native_type type, char *sums, const char *others, npy_intp count) {
+    for (npy_intp i = 0; i < count; i++)
+        if (type == TYPE_F32)
+            ((float *)sums)[i] += ((const float *)others)[i];
+        else
+            ((double *)sums)[i] += ((const double *)others)[i];
 }
 
 bool gemm_run_tall(native_type type, const gemm_job *job) {
@@ -101,6 +110,7 @@ bool gemm_run_tall(native_type type, const gemm_job *job) {
         return false;
     gemm_batch all = {.type = type, .ndim = 1, .shape = {whole}, .left = {TALL_PART * job->left_inner},
                       .right = {TALL_PART * job->right_inner}, .job = *job};
+    all.job.before = NULL;
     all.job.made = sums;
     all.job.inner = TALL_PART;
     all.many = PICK(gemm_many_loops)->pick[type](&all.job);
@@ -114,11 +124,9 @@ bool gemm_run_tall(native_type type, const gemm_job *job) {
         PICK(gemm_many_loops)->pick[type](&last)(&last, 1, 0, 0);
     }
     for (; parts > 1; parts -= parts / 2)
-        for (npy_intp i = 0, from = (parts - parts / 2) * one; i < parts / 2 * one; i++)
-            if (type == TYPE_F32)
-                ((float *)sums)[i] += ((float *)sums)[from + i];
-            else
-                ((double *)sums)[i] += ((double *)sums)[from + i];
+        add_to(type, sums, sums + (parts - parts / 2) * one * size, parts / 2 * one);
+    for (npy_intp i = 0; job->before && i < job->rows; i++)
+        add_to(type, sums + i * job->columns * size, (const char *)job->before + i * job->before_row * size, job->columns);
     memcpy(job->made, sums, (size_t)(one * size));
     free(sums);
     return true;

@@ -1,6 +1,7 @@
 """Pools in C beside NumPy's: windows of one to three dims, padding, gaps, ties, NaN, each instruction set."""
 
 import itertools
+from functools import partial
 
 import numpy as np
 import pytest
@@ -174,3 +175,50 @@ def test_every_plane_is_pooled_with_threads():
     made = native(x, **options)
     for i, j in itertools.product(range(0, 30, 7), range(0, 40, 9)):
         np.testing.assert_array_equal(made[i, j], native(x[i : i + 1, j : j + 1], **options)[0, 0])
+
+
+SMALL = [
+    ((7,), (2,), (2,), (0,), (1,)),
+    ((3,), (3,), (1,), (1,), (1,)),
+    ((2, 2), (2, 2), (2, 2), (0, 0), (1, 1)),
+    ((4, 4), (2, 2), (2, 2), (0, 0), (1, 1)),
+    ((3, 3), (3, 3), (3, 3), (0, 0), (1, 1)),
+    ((7, 8), (3, 3), (2, 1), (1, 1), (1, 1)),
+    ((5, 9), (2, 3), (2, 2), (1, 1), (2, 2)),
+    ((3, 4, 5), (2, 2, 2), (1, 2, 2), (1, 0, 1), (1, 1, 1)),
+]
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("case", SMALL)
+def test_small_planes_are_pooled_side_by_side(case, dtype):
+    """Many small planes, whole vectors of them and some more, have the bits of each alone, awkward values and gradients included."""
+    odd = awkward(dtype, 60)
+    x = np.random.default_rng(3).choice(odd, (5, 15, *case[0]))
+    x[:2] = np.random.default_rng(4).integers(-2, 3, x[:2].shape)
+    finite = np.where(np.isnan(x), 7, x).astype(dtype)
+    maxima, means = windows(case), windows(case)
+    calls = [("max_pool", maxima)]
+    if set(means.pop("dilation")) == {1}:
+        calls += [
+            ("avg_pool", means | {"count_padding": one, "divisor": by})
+            for one, by in ((True, None), (False, None), (True, 3))
+        ]
+
+    def alone(function, *arrays):
+        """Of three planes at a time, which are too few to be turned over."""
+        parts = [function(*(a[i : i + 1, j : j + 3] for a in arrays)) for i in range(5) for j in range(0, 15, 3)]
+        return np.concatenate(parts, 1).reshape(5, 15, *parts[0].shape[2:])
+
+    for name, options in calls:
+        forward, back = (partial(kernel(each)[0], **options) for each in (name, f"{name}_gradient"))
+        for values in (x, finite):
+            made = forward(values)
+            np.testing.assert_array_equal(made, alone(forward, values))
+            np.testing.assert_array_equal(np.signbit(made), np.signbit(alone(forward, values)))
+            g = np.random.default_rng(9).standard_normal(made.shape).astype(dtype)
+            if name == "max_pool":
+                np.testing.assert_array_equal(back(g, values, made), alone(back, g, values, made))
+            else:
+                whole = back(g, shape=(*g.shape[:2], *case[0]))
+                np.testing.assert_array_equal(whole, alone(partial(back, shape=(1, 3, *case[0])), g))

@@ -31,6 +31,10 @@ static inline size_t pool_scratch(const pool_windows *windows) {
     return (size_t)(2 * windows->stride[2] * pool_phase(windows) + 3 * pool_padded(windows) + taps) * 8;
 }
 
+/* What is made of many small planes at once. */
+typedef enum { POOL_SMALL_MAX, POOL_SMALL_MEAN, POOL_SMALL_MAX_BACK, POOL_SMALL_MEAN_BACK } pool_small_op;
+enum { POOL_SMALL = 64, POOL_FEW = 8 }; /* elements of such a plane at most, and its results; of one whose mean is no sum in double */
+
 /* Each runs over one plane: all of one channel of one sample. */
 typedef struct {
     void (*max)(const pool_windows *windows, const void *x, void *made, void *scratch);
@@ -44,6 +48,8 @@ typedef struct {
     void (*even_back)(const pool_windows *windows, const void *g, void *out, void *scratch);
     /* Where in a row of at least POOL_LANES elements, and no more than INT32_MAX, the first of the largest is, or the last NaN. */
     ptrdiff_t (*largest)(const void *row, ptrdiff_t count);
+    /* Small planes, with the inputs that the loop over one plane has; false where a NaN asks for that. */
+    bool (*small)(const pool_windows *windows, pool_small_op op, const void *const *in, void *out, ptrdiff_t planes);
 } pool_of_real;
 
 typedef struct {

@@ -45,13 +45,17 @@ ALWAYS_INLINE ptrdiff_t even_stop(const pool_windows *of, int dim, ptrdiff_t i) 
 }
 
 #include "as_f32.h"
+#include "turn_of_real.h"
 #include "pool_of_real.h"
+#include "pool_small_of_real.h"
 #include "as_f64.h"
+#include "turn_of_real.h"
 #include "pool_of_real.h"
+#include "pool_small_of_real.h"
 
 const pool_loops ISA(pool_loops) = {{
     {max_plane_f32, max_places_f32, max_back_plane_f32, mean_plane_f32, mean_back_plane_f32,
-     even_plane_f32, even_back_plane_f32, largest_f32},
+     even_plane_f32, even_back_plane_f32, largest_f32, small_f32},
     {max_plane_f64, max_places_f64, max_back_plane_f64, mean_plane_f64, mean_back_plane_f64,
-     even_plane_f64, even_back_plane_f64, largest_f64},
+     even_plane_f64, even_back_plane_f64, largest_f64, small_f64},
 }};

@@ -323,7 +323,7 @@ static void F(mean_plane)(const pool_windows *of, const void *from, void *to, vo
     ptrdiff_t count = of->count[2], elements = of->size[0] * of->size[1] * of->size[2];
     REAL *made = to;
     if (of->kernel[0] == of->size[0] && of->kernel[1] == of->size[1] && of->kernel[2] == of->size[2] &&
-        of->count[0] * of->count[1] * count == 1 && !of->padding[0] && !of->padding[1] && !of->padding[2]) {
+        of->count[0] * of->count[1] * count == 1 && elements > POOL_FEW && !of->padding[0] && !of->padding[1] && !of->padding[2]) {
         *made = (REAL)(F(row_sum)(x, elements) / (of->divisor ? (WIDE)of->divisor : (WIDE)elements));
         return;
     }

@@ -81,7 +81,14 @@ static bool run_small(const pool_run *run, npy_intp begin, npy_intp end) {
     const npy_intp plane = begin * run->plane * run->size, results = begin * run->results * run->size;
     const bool back = run->op == MAX_BACK || run->op == MEAN_BACK;
     const void *const in[] = {run->in[0] + (back ? results : plane), run->in[1] + plane, run->in[2] + results};
-    return run->of->small(&run->windows, ops[run->op], in, run->out + (back ? plane : results), end - begin);
+    _Alignas(POOL_VECTOR) char space[ON_STACK];
+    const npy_intp most = run->plane > run->results ? run->plane : run->results;
+    const size_t wanted = (size_t)(POOL_SMALL_SIDES * most * POOL_VECTOR);
+    char *scratch = wanted <= ON_STACK ? space : aligned_alloc(POOL_VECTOR, wanted);
+    const bool made = scratch && run->of->small(&run->windows, ops[run->op], in, run->out + (back ? plane : results), end - begin, scratch);
+    if (scratch != space)
+        free(scratch);
+    return made;
 }
 
 static void run_planes(void *context, npy_intp begin, npy_intp end) {

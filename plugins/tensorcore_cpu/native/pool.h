@@ -33,7 +33,11 @@ static inline size_t pool_scratch(const pool_windows *windows) {
 
 /* What is made of many small planes at once. */
 typedef enum { POOL_SMALL_MAX, POOL_SMALL_MEAN, POOL_SMALL_MAX_BACK, POOL_SMALL_MEAN_BACK } pool_small_op;
-enum { POOL_SMALL = 64, POOL_FEW = 8 }; /* elements of such a plane at most, and its results; of one whose mean is no sum in double */
+enum {
+    POOL_SMALL = 576, /* elements of such a plane at most, and its results */
+    POOL_FEW = 8,     /* of one whose mean is no sum in double */
+    POOL_SMALL_SIDES = 5, POOL_VECTOR = 64, /* arrays of as many vectors, the widest of so many bytes, that are its scratch */
+};
 
 /* Each runs over one plane: all of one channel of one sample. */
 typedef struct {
@@ -49,7 +53,8 @@ typedef struct {
     /* Where in a row of at least POOL_LANES elements, and no more than INT32_MAX, the first of the largest is, or the last NaN. */
     ptrdiff_t (*largest)(const void *row, ptrdiff_t count);
     /* Small planes, with the inputs that the loop over one plane has; false where a NaN asks for that. */
-    bool (*small)(const pool_windows *windows, pool_small_op op, const void *const *in, void *out, ptrdiff_t planes);
+    bool (*small)(const pool_windows *windows, pool_small_op op, const void *const *in, void *out, ptrdiff_t planes,
+                  void *scratch);
 } pool_of_real;
 
 typedef struct {

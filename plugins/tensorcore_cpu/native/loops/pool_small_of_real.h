@@ -14,11 +14,11 @@ ALWAYS_INLINE void F(turn_planes)(const REAL *x, ptrdiff_t plane, ptrdiff_t plan
 
 /* The rows that an output row's windows have in common, joined; none of them where it answers false. */
 #define JOIN_PLANES(name, WITH)                                                                               \
-    ALWAYS_INLINE bool F(name)(const pool_windows *of, const V_U *x, ptrdiff_t od, ptrdiff_t oh, V *joined) {   \
+    ALWAYS_INLINE bool F(name)(const pool_windows *of, const V_U *x, ptrdiff_t od, ptrdiff_t oh, V_U *joined) { \
         bool any = false;                                                                                     \
         EACH_ROW(of, od, oh, {                                                                                \
             for (ptrdiff_t i = 0; i < of->size[2]; i++)                                                       \
-                joined[i] = any ? WITH(joined[i], (V)x[at_row + i]) : (V)x[at_row + i];                       \
+                joined[i] = any ? WITH((V)joined[i], (V)x[at_row + i]) : (V)x[at_row + i];                    \
             any = true;                                                                                       \
         })                                                                                                    \
         return any;                                                                                           \
@@ -33,9 +33,8 @@ JOIN_PLANES(join_sums_of_planes, SUM_OF)
 #undef SUM_OF
 #undef JOIN_PLANES
 
-static void F(small_max)(const pool_windows *of, const V_U *x, V_U *made) {
+static void F(small_max)(const pool_windows *of, const V_U *x, V_U *made, V_U *joined) {
     const ptrdiff_t last = of->kernel[2] - 1;
-    V joined[POOL_SMALL];
     for (ptrdiff_t od = 0; od < of->count[0]; od++)
         for (ptrdiff_t oh = 0; oh < of->count[1]; oh++) {
             const bool any = F(join_maxima_of_planes)(of, x, od, oh, joined);
@@ -52,8 +51,7 @@ static void F(small_max)(const pool_windows *of, const V_U *x, V_U *made) {
         }
 }
 
-static void F(small_mean)(const pool_windows *of, const V_U *x, V_U *made) {
-    V joined[POOL_SMALL];
+static void F(small_mean)(const pool_windows *of, const V_U *x, V_U *made, V_U *joined) {
     for (ptrdiff_t od = 0; od < of->count[0]; od++)
         for (ptrdiff_t oh = 0; oh < of->count[1]; oh++) {
             const bool any = F(join_sums_of_planes)(of, x, od, oh, joined);
@@ -69,9 +67,8 @@ static void F(small_mean)(const pool_windows *of, const V_U *x, V_U *made) {
         }
 }
 
-static void F(small_mean_back)(const pool_windows *of, const V_U *g, V_U *out) {
+static void F(small_mean_back)(const pool_windows *of, const V_U *g, V_U *out, V_U *joined) {
     const ptrdiff_t width = of->size[2], elements = of->size[0] * of->size[1] * width;
-    V joined[POOL_SMALL];
     for (ptrdiff_t i = 0; i < elements; i++)
         out[i] = (V){0};
     for (ptrdiff_t od = 0; od < of->count[0]; od++)
@@ -124,33 +121,35 @@ static bool F(small_max_back)(const pool_windows *of, const V_U *g, const V_U *x
     return true;
 }
 
-static bool F(small)(const pool_windows *of, pool_small_op op, const void *const *in, void *out, ptrdiff_t planes) {
+static bool F(small)(const pool_windows *of, pool_small_op op, const void *const *in, void *out, ptrdiff_t planes, void *scratch) {
     const ptrdiff_t plane = of->size[0] * of->size[1] * of->size[2], results = of->count[0] * of->count[1] * of->count[2];
     const bool back = op == POOL_SMALL_MAX_BACK || op == POOL_SMALL_MEAN_BACK;
-    const ptrdiff_t to = back ? plane : results;
-    _Alignas(VECTOR) REAL space[4][POOL_SMALL * LANES];
-    V_U *const first = (V_U *)space[0], *const made = (V_U *)space[3];
+    const ptrdiff_t to = back ? plane : results, most = plane > results ? plane : results;
+    V_U *turned[POOL_SMALL_SIDES];
+    for (int k = 0; k < POOL_SMALL_SIDES; k++)
+        turned[k] = (V_U *)scratch + k * most;
+    V_U *const made = turned[3], *const joined = turned[4];
     for (ptrdiff_t done = 0; done < planes; done += LANES) {
         const ptrdiff_t some = planes - done < LANES ? planes - done : LANES;
         /* The input, or the gradient, which has the results' shape; the input and the maxima beside it. */
-        F(turn_planes)((const REAL *)in[0] + done * (back ? results : plane), back ? results : plane, some, space[0]);
+        F(turn_planes)((const REAL *)in[0] + done * (back ? results : plane), back ? results : plane, some, (REAL *)turned[0]);
         switch (op) {
         case POOL_SMALL_MAX:
-            F(small_max)(of, first, made);
+            F(small_max)(of, turned[0], made, joined);
             break;
         case POOL_SMALL_MEAN:
-            F(small_mean)(of, first, made);
+            F(small_mean)(of, turned[0], made, joined);
             break;
         case POOL_SMALL_MEAN_BACK:
-            F(small_mean_back)(of, first, made);
+            F(small_mean_back)(of, turned[0], made, joined);
             break;
         default:
-            F(turn_planes)((const REAL *)in[1] + done * plane, plane, some, space[1]);
-            F(turn_planes)((const REAL *)in[2] + done * results, results, some, space[2]);
-            if (!F(small_max_back)(of, first, (V_U *)space[1], (V_U *)space[2], made))
+            F(turn_planes)((const REAL *)in[1] + done * plane, plane, some, (REAL *)turned[1]);
+            F(turn_planes)((const REAL *)in[2] + done * results, results, some, (REAL *)turned[2]);
+            if (!F(small_max_back)(of, turned[0], turned[1], turned[2], made))
                 return false;
         }
-        F(turn_out)(space[3], LANES, to, some, (REAL *)out + done * to, to);
+        F(turn_out)((const REAL *)made, LANES, to, some, (REAL *)out + done * to, to);
     }
     return true;
 }

@@ -130,6 +130,21 @@ def test_long_sums_of_few_rows_and_columns(dtype, terms):
                     assert (abs(with_one - (exact + one)) <= 140 * np.finfo(dtype).eps * (sums + abs(one))).all()
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_long_sums_of_batches_and_of_a_matrix_by_itself(dtype):
+    """Each product of a batch has the bits of that product alone; rows by themselves, turned over, are right for few of them."""
+    matmul = kernel("matmul")[0]
+    x, y = numbers(5, 3, 1300, dtype=dtype), numbers(5, 1300, 6, dtype=dtype)
+    made = matmul(x, y)
+    for i in range(5):
+        np.testing.assert_array_equal(made[i], matmul(x[i], y[i]))
+    np.testing.assert_array_equal(matmul(x, y[:1]), np.stack([matmul(one, y[0]) for one in x]))
+    for rows in (1, 2, 3, 5):
+        one = numbers(rows, 1, 2500, dtype=dtype)[:, 0]
+        exact, sums = (a.astype(np.longdouble) @ a.T.astype(np.longdouble) for a in (one, abs(one)))
+        assert (abs(matmul(one, one.T) - exact) <= 140 * np.finfo(dtype).eps * sums).all()
+
+
 @pytest.mark.parametrize("shape", [(20_000, 3, 3), (3000, 9, 9), (2, 4000, 4, 4)])
 def test_threads(shape):
     """Any number of threads gives the same bits."""

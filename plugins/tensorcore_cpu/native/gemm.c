@@ -156,10 +156,11 @@ static PyObject *multiply(native_type type, bool pairs, operand *x, operand *y, 
                       .right = y->data, .right_inner = y->steps[y->ndim - 2], .right_column = y->steps[y->ndim - 1],
                       .before = before, .before_row = before_row, .pairs = pairs};
     const npy_intp work = job->rows * job->columns * job->inner;
-    const bool narrow = job->columns < 4 || (job->rows == 1 && job->right_inner != 1), integer = is_integer(type);
+    const bool own = job->left == job->right && job->left_inner == 1 && job->right_inner == 1; /* for which NumPy has a slower function */
+    const bool narrow = (job->columns < 4 && !own) || (job->rows == 1 && job->right_inner != 1), integer = is_integer(type);
     const bool halves = type == TYPE_BF16;
     const npy_intp rows = job->rows, columns = job->columns;
-    const bool tall = count == 1 && gemm_is_tall(type, job);
+    const bool tall = gemm_is_tall(type, job);
     if (job->inner != y->shape[y->ndim - 2] || (halves && !gemm_takes_bf16(job)))
         return NULL;
     const bool blas = !integer && !halves && gemm_real(type)->slower_than_blas && work > 1 << 15;
@@ -194,6 +195,11 @@ static PyObject *multiply(native_type type, bool pairs, operand *x, operand *y, 
         native_parallel(job->columns, native_grain(VECTOR_WORK, job->inner), vector_body, &all);
     } else if (count == 1) {
         all.failed = !(tall ? gemm_run_tall(type, job) : gemm_run(type, job));
+    } else if (tall) {
+        for (npy_intp i = 0; i < count && !all.failed; i++) {
+            const gemm_job one = gemm_job_of(&all, i);
+            all.failed = !gemm_run_tall(type, &one);
+        }
     } else if (all.many) {
         gemm_run_many(&all, count);
     } else {

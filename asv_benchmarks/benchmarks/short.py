@@ -1,4 +1,5 @@
-"""Ops along short rows: points, boxes, classes, and batches of small matrices. What a row costs beside its bytes shows here."""
+"""Ops along short rows: points, boxes, classes, batches of small matrices, small planes, and long sums of few rows. What a row, a
+matrix or a plane costs beside its bytes shows here."""
 
 from __future__ import annotations
 
@@ -39,23 +40,66 @@ OF_MATRICES = [
     ("inverse", "torch.linalg.inv(a)"), ("determinant", "torch.linalg.det(a)"), ("diagonal", "a.diagonal(dim1=1, dim2=2).sum(1)"),
 ]  # fmt: skip
 
-ROWS = [
-    Row(
-        f"rows of {width}, {name}",
-        TENSORS.format(rows=COUNT // width, width=width),
-        body,
-        1.0,
-        None,
-        (1, 2),
-        "short rows",
-    )
-    for width in WIDTHS
-    for name, body in LINES
-] + [
-    Row(f"matrices {width}x{width}, {name}", MATRICES.format(width=width), body, 1.0, None, (1, 2), "short rows")
-    for width in (2, 3, 4)
-    for name, body in OF_MATRICES
-]
+PLANES = """
+torch.manual_seed(8)
+F = torch.nn.functional
+x = torch.randn({planes}, 64, {width}, {width}, device=device)
+r = x.clone().requires_grad_()
+
+def both(function):
+    r.grad = None
+    function(r).sum().backward()
+"""
+OF_PLANES = [
+    (f"{name} {title}", f"F.{name}(x, {options})", f"both(lambda r: F.{name}(r, {options}))")
+    for name in ("max_pool2d", "avg_pool2d")
+    for title, options in (("2x2", "2"), ("3x3 stride 2", "3, 2, 1"))
+] + [("adaptive_avg_pool2d 3x3", "F.adaptive_avg_pool2d(x, 3)", "both(lambda r: F.adaptive_avg_pool2d(r, 3))")]
+LONG = """
+torch.manual_seed(8)
+x, y, z = torch.randn(3, 30_000, device=device), torch.randn(2, 30_000, device=device), torch.randn(30_000, 8, device=device)
+a, b = torch.randn(20, 4, 2000, device=device), torch.randn(20, 2000, 4, device=device)
+"""
+OF_LONG = [
+    ("rows by themselves", "x @ x.T"), ("cov", "torch.cov(x)"), ("rows by columns", "y @ z"), ("columns by themselves", "z.T @ z"),
+    ("batch", "a @ b"),
+]  # fmt: skip
+
+ROWS = (
+    [
+        Row(
+            f"rows of {width}, {name}",
+            TENSORS.format(rows=COUNT // width, width=width),
+            body,
+            1.0,
+            None,
+            (1, 2),
+            "short rows",
+        )
+        for width in WIDTHS
+        for name, body in LINES
+    ]
+    + [
+        Row(f"matrices {width}x{width}, {name}", MATRICES.format(width=width), body, 1.0, None, (1, 2), "short rows")
+        for width in (2, 3, 4)
+        for name, body in OF_MATRICES
+    ]
+    + [
+        Row(
+            f"planes {width}x{width}, {name}{way}",
+            PLANES.format(planes=planes, width=width),
+            body,
+            1.0,
+            None,
+            (1, 2),
+            "short rows",
+        )
+        for planes, width in ((128, 4), (64, 7), (16, 14))
+        for name, forward, both in OF_PLANES
+        for way, body in (("", forward), (", forward and backward", both))
+    ]
+    + [Row(f"long sums, {name}", LONG, body, 1.0, None, (1, 2), "short rows") for name, body in OF_LONG]
+)
 
 
 class Short(Suite):

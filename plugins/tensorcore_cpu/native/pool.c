@@ -74,12 +74,12 @@ enum { SMALL_LEAST = 4 }; /* planes that are worth being turned over */
 /* Small planes side by side; false where each is for itself. The mean of a whole one is a sum in double where it is not very small. */
 static bool run_small(const pool_run *run, npy_intp begin, npy_intp end) {
     static const pool_small_op ops[] = {[MAX] = POOL_SMALL_MAX, [MAX_BACK] = POOL_SMALL_MAX_BACK, [MEAN] = POOL_SMALL_MEAN,
-                                        [MEAN_BACK] = POOL_SMALL_MEAN_BACK};
+                                        [MEAN_BACK] = POOL_SMALL_MEAN_BACK, [EVEN] = POOL_SMALL_EVEN, [EVEN_BACK] = POOL_SMALL_EVEN_BACK};
     const bool is_small = run->plane <= POOL_SMALL && run->results <= POOL_SMALL && end - begin >= SMALL_LEAST;
-    if (!is_small || run->op == PLACES || run->op == EVEN || run->op == EVEN_BACK || (run->op == MEAN && run->results == 1 && run->plane > POOL_FEW))
+    if (!is_small || run->op == PLACES || (run->op == MEAN && run->results == 1 && run->plane > POOL_FEW))
         return false;
     const npy_intp plane = begin * run->plane * run->size, results = begin * run->results * run->size;
-    const bool back = run->op == MAX_BACK || run->op == MEAN_BACK;
+    const bool back = run->op == MAX_BACK || run->op == MEAN_BACK || run->op == EVEN_BACK;
     const void *const in[] = {run->in[0] + (back ? results : plane), run->in[1] + plane, run->in[2] + results};
     _Alignas(POOL_VECTOR) char space[ON_STACK];
     const npy_intp most = run->plane > run->results ? run->plane : run->results;

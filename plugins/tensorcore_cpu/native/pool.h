@@ -32,7 +32,9 @@ static inline size_t pool_scratch(const pool_windows *windows) {
 }
 
 /* What is made of many small planes at once. */
-typedef enum { POOL_SMALL_MAX, POOL_SMALL_MEAN, POOL_SMALL_MAX_BACK, POOL_SMALL_MEAN_BACK } pool_small_op;
+typedef enum {
+    POOL_SMALL_MAX, POOL_SMALL_MEAN, POOL_SMALL_MAX_BACK, POOL_SMALL_MEAN_BACK, POOL_SMALL_EVEN, POOL_SMALL_EVEN_BACK
+} pool_small_op;
 enum {
     POOL_SMALL = 576, /* elements of such a plane at most, and its results */
     POOL_FEW = 8,     /* of one whose mean is no sum in double */
@@ -52,7 +54,7 @@ typedef struct {
     void (*even_back)(const pool_windows *windows, const void *g, void *out, void *scratch);
     /* Where in a row of at least POOL_LANES elements, and no more than INT32_MAX, the first of the largest is, or the last NaN. */
     ptrdiff_t (*largest)(const void *row, ptrdiff_t count);
-    /* Small planes, with the inputs that the loop over one plane has; false where a NaN asks for that. */
+    /* Small planes, with the inputs that the loop over one plane has; false where a NaN or a long row asks for that. */
     bool (*small)(const pool_windows *windows, pool_small_op op, const void *const *in, void *out, ptrdiff_t planes,
                   void *scratch);
 } pool_of_real;

@@ -44,6 +44,14 @@ ALWAYS_INLINE ptrdiff_t even_stop(const pool_windows *of, int dim, ptrdiff_t i) 
     return ((i + 1) * of->size[dim] + of->count[dim] - 1) / of->count[dim];
 }
 
+/* The rows of the windows of an output row that cover the input evenly, in turn: an expression ROW in `at_row`, where each begins. */
+#define EACH_EVEN_ROW(of, od, oh, ROW)                                                                        \
+    for (ptrdiff_t depth = even_start(of, 0, od), deepest = even_stop(of, 0, od); depth < deepest; depth++)   \
+        for (ptrdiff_t high = even_start(of, 1, oh), highest = even_stop(of, 1, oh); high < highest; high++) { \
+            ptrdiff_t at_row = (depth * (of)->size[1] + high) * (of)->size[2];                                \
+            ROW                                                                                               \
+        }
+
 #include "as_f32.h"
 #include "turn_of_real.h"
 #include "pool_of_real.h"

@@ -388,13 +388,7 @@ static void F(mean_back_plane)(const pool_windows *of, const void *gradient, voi
 
 /* Means of windows that cover the sizes evenly */
 
-/* The rows of the windows of an output row, in turn: an expression ROW in `at_row`, where each begins. */
-#define EACH_EVEN_ROW(of, od, oh, ROW)                                                                        \
-    for (ptrdiff_t depth = even_start(of, 0, od), deepest = even_stop(of, 0, od); depth < deepest; depth++)   \
-        for (ptrdiff_t high = even_start(of, 1, oh), highest = even_stop(of, 1, oh); high < highest; high++) { \
-            ptrdiff_t at_row = (depth * (of)->size[1] + high) * (of)->size[2];                                \
-            ROW                                                                                               \
-        }
+enum { F(EVEN_LONG) = 2 * LANES }; /* elements of a row of a window from which on they are summed in double */
 
 ALWAYS_INLINE REAL F(even_rows)(const pool_windows *of, ptrdiff_t od, ptrdiff_t oh) {
     return (REAL)((even_stop(of, 0, od) - even_start(of, 0, od)) * (even_stop(of, 1, oh) - even_start(of, 1, oh)));
@@ -420,7 +414,7 @@ static void F(even_plane)(const pool_windows *of, const void *from, void *to, vo
             for (ptrdiff_t ow = 0; ow < of->count[2]; ow++) {
                 const ptrdiff_t start = even_start(of, 2, ow), stop = even_stop(of, 2, ow);
                 REAL sum = 0;
-                if (stop - start < 2 * LANES)
+                if (stop - start < F(EVEN_LONG))
                     for (ptrdiff_t i = start; i < stop; i++)
                         sum += joined[i];
                 else
@@ -454,4 +448,3 @@ static void F(even_back_plane)(const pool_windows *of, const void *gradient, voi
         }
     }
 }
-#undef EACH_EVEN_ROW

@@ -121,9 +121,57 @@ static bool F(small_max_back)(const pool_windows *of, const V_U *g, const V_U *x
     return true;
 }
 
+/* Windows that cover the sizes evenly */
+
+static bool F(small_even)(const pool_windows *of, const V_U *x, V_U *made, V_U *joined) {
+    const ptrdiff_t width = of->size[2];
+    for (ptrdiff_t od = 0; od < of->count[0]; od++)
+        for (ptrdiff_t oh = 0; oh < of->count[1]; oh++) {
+            const REAL rows = F(even_rows)(of, od, oh);
+            for (ptrdiff_t i = 0; i < width; i++)
+                joined[i] = (V){0};
+            EACH_EVEN_ROW(of, od, oh, {
+                for (ptrdiff_t i = 0; i < width; i++)
+                    joined[i] += x[at_row + i];
+            })
+            for (ptrdiff_t ow = 0; ow < of->count[2]; ow++) {
+                const ptrdiff_t start = even_start(of, 2, ow), stop = even_stop(of, 2, ow);
+                V sum = {0};
+                if (stop - start >= F(EVEN_LONG)) /* which is a sum in double */
+                    return false;
+                for (ptrdiff_t i = start; i < stop; i++)
+                    sum += joined[i];
+                *made++ = sum / (rows * (REAL)(stop - start));
+            }
+        }
+    return true;
+}
+
+static void F(small_even_back)(const pool_windows *of, const V_U *g, V_U *out, V_U *joined) {
+    const ptrdiff_t width = of->size[2];
+    for (ptrdiff_t i = 0; i < of->size[0] * of->size[1] * width; i++)
+        out[i] = (V){0};
+    for (ptrdiff_t od = 0; od < of->count[0]; od++)
+        for (ptrdiff_t oh = 0; oh < of->count[1]; oh++) {
+            const REAL rows = F(even_rows)(of, od, oh);
+            for (ptrdiff_t i = 0; i < width; i++)
+                joined[i] = (V){0};
+            for (ptrdiff_t ow = 0; ow < of->count[2]; ow++) {
+                const ptrdiff_t start = even_start(of, 2, ow), stop = even_stop(of, 2, ow);
+                const V share = *g++ / (rows * (REAL)(stop - start));
+                for (ptrdiff_t i = start; i < stop; i++)
+                    joined[i] += share;
+            }
+            EACH_EVEN_ROW(of, od, oh, {
+                for (ptrdiff_t i = 0; i < width; i++)
+                    out[at_row + i] += joined[i];
+            })
+        }
+}
+
 static bool F(small)(const pool_windows *of, pool_small_op op, const void *const *in, void *out, ptrdiff_t planes, void *scratch) {
     const ptrdiff_t plane = of->size[0] * of->size[1] * of->size[2], results = of->count[0] * of->count[1] * of->count[2];
-    const bool back = op == POOL_SMALL_MAX_BACK || op == POOL_SMALL_MEAN_BACK;
+    const bool back = op == POOL_SMALL_MAX_BACK || op == POOL_SMALL_MEAN_BACK || op == POOL_SMALL_EVEN_BACK;
     const ptrdiff_t to = back ? plane : results, most = plane > results ? plane : results;
     V_U *turned[POOL_SMALL_SIDES];
     for (int k = 0; k < POOL_SMALL_SIDES; k++)
@@ -142,6 +190,13 @@ static bool F(small)(const pool_windows *of, pool_small_op op, const void *const
             break;
         case POOL_SMALL_MEAN_BACK:
             F(small_mean_back)(of, turned[0], made, joined);
+            break;
+        case POOL_SMALL_EVEN:
+            if (!F(small_even)(of, turned[0], made, joined))
+                return false;
+            break;
+        case POOL_SMALL_EVEN_BACK:
+            F(small_even_back)(of, turned[0], made, joined);
             break;
         default:
             F(turn_planes)((const REAL *)in[1] + done * plane, plane, some, (REAL *)turned[1]);

@@ -17,7 +17,8 @@ WAYS = native.conv_way(None) if native.available() else ()
 # Sizes for which the ways differ in what is cut off, and in what is left over.
 SOME = (
     "line", "picture", "steps", "dilated", "one by one", "few out", "groups", "each channel its own, steps",
-    "each channel its own", "each channel its own, short rows",
+    "each channel its own", "each channel its own, short rows", "each channel its own, small planes",
+    "each channel its own, small volumes", "each channel its own, small lines",
     "many weights, steps", "one by one, steps", "one by one, steps in groups", "one by one, steps in a volume", "volume",
     "windows as large as images", "windows as large as images, steps", "windows as large as volumes", "images of one window",
     "steps of two, many taps", "three by three, odd sizes", "three by three in groups",

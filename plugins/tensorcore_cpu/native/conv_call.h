@@ -38,6 +38,9 @@ bool depthwise_run(const convolution *c);
 bool folded_fits(const convolution *c);
 bool folded_pays(const convolution *c);
 bool folded_run(const convolution *c);
+bool small_fits(const convolution *c);
+bool small_pays(const convolution *c);
+bool small_run(const convolution *c);
 bool wide_fits(const convolution *c);
 bool taps_run(const convolution *c, taps_way how);
 

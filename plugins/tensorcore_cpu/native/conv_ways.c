@@ -15,7 +15,7 @@ enum {
     LONG = 300,          /* after so many, what has been measured is enough */
 };
 
-static const char *const WAYS[CONV_WAYS] = {"product", "winograd", "depthwise", "folded", "taps", "wide", "direct", "tiles"};
+static const char *const WAYS[CONV_WAYS] = {"product", "winograd", "depthwise", "folded", "small", "taps", "wide", "direct", "tiles"};
 static const char *const WANTED[] = {"conv", "conv_input_gradient", "conv_weight_gradient"};
 
 static bool measures;
@@ -33,6 +33,8 @@ static bool fits(const convolution *c, conv_way way) {
         return depthwise_fits(c);
     case CONV_FOLDED:
         return folded_fits(c);
+    case CONV_SMALL:
+        return small_fits(c);
     case CONV_WIDE:
         return wide_fits(c);
     default:
@@ -43,6 +45,8 @@ static bool fits(const convolution *c, conv_way way) {
 conv_way conv_ruled(const convolution *c) {
     if (forced != CONV_WAYS && fits(c, forced))
         return forced;
+    if (small_fits(c) && small_pays(c))
+        return CONV_SMALL;
     if (depthwise_fits(c))
         return CONV_DEPTHWISE;
     if (pointwise_fits(c) && pointwise_pays(c))
@@ -62,6 +66,8 @@ bool conv_make(const convolution *c, conv_way way) {
         return depthwise_run(c);
     case CONV_FOLDED:
         return folded_run(c);
+    case CONV_SMALL:
+        return small_run(c);
     default:
         return taps_run(c, (taps_way)(way - CONV_TAPS));
     }

@@ -6,7 +6,7 @@
 
 /* A product of matrices, few multiplications, planes of one channel each, a product whose columns are added up, and sums over
    taps in each way of taps_way. */
-typedef enum { CONV_PRODUCT, CONV_WINOGRAD, CONV_DEPTHWISE, CONV_FOLDED, CONV_TAPS, CONV_WIDE, CONV_DIRECT, CONV_TILES, CONV_WAYS } conv_way;
+typedef enum { CONV_PRODUCT, CONV_WINOGRAD, CONV_DEPTHWISE, CONV_FOLDED, CONV_SMALL, CONV_TAPS, CONV_WIDE, CONV_DIRECT, CONV_TILES, CONV_WAYS } conv_way;
 
 /* The way that the fixed rules take. */
 conv_way conv_ruled(const convolution *c);

@@ -1,17 +1,6 @@
 /* Pools of small planes for one type: a vector holds the same element of as many planes. Sums and maxima have the order of the loops
    over one plane, and so their bits. */
 
-/* The planes turned over: element j of plane i to made[j][i]; zeros where there are no more planes. */
-ALWAYS_INLINE void F(turn_planes)(const REAL *x, ptrdiff_t plane, ptrdiff_t planes, REAL *made) {
-    for (ptrdiff_t j = 0; j < plane && plane >= LANES; j += LANES) {
-        const ptrdiff_t at = j + LANES <= plane ? j : plane - LANES; /* the last ones may come twice */
-        F(turn)(x + at, plane, planes, made + at * LANES, LANES);
-    }
-    for (ptrdiff_t j = 0; j < plane && plane < LANES; j++)
-        for (ptrdiff_t i = 0; i < LANES; i++)
-            made[j * LANES + i] = i < planes ? x[i * plane + j] : 0;
-}
-
 /* The rows that an output row's windows have in common, joined; none of them where it answers false. */
 #define JOIN_PLANES(name, WITH)                                                                               \
     ALWAYS_INLINE bool F(name)(const pool_windows *of, const V_U *x, ptrdiff_t od, ptrdiff_t oh, V_U *joined) { \

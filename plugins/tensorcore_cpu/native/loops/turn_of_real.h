@@ -68,3 +68,14 @@ ALWAYS_INLINE void F(turn_out)(const REAL *from, ptrdiff_t from_step, ptrdiff_t 
                 to[c * to_step + i + r] = from[(i + r) * from_step + c];
     }
 }
+
+/* Up to LANES small planes turned over: element j of plane i to made[j * LANES + i], zeros behind the last plane. */
+ALWAYS_INLINE void F(turn_planes)(const REAL *x, ptrdiff_t plane, ptrdiff_t planes, REAL *made) {
+    for (ptrdiff_t j = 0; j < plane && plane >= LANES; j += LANES) {
+        const ptrdiff_t at = j + LANES <= plane ? j : plane - LANES; /* the last ones may come twice */
+        F(turn)(x + at, plane, planes, made + at * LANES, LANES);
+    }
+    for (ptrdiff_t j = 0; j < plane && plane < LANES; j++)
+        for (ptrdiff_t i = 0; i < LANES; i++)
+            made[j * LANES + i] = i < planes ? x[i * plane + j] : 0;
+}

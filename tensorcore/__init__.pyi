@@ -13,6 +13,7 @@ from tensorcore.dtypes import dtype as _dtype
 
 from tensorcore.errors import AcceleratorError as AcceleratorError
 from tensorcore.backend.base import Backend as Backend
+from tensorcore.jit import DeviceObjType as DeviceObjType
 from tensorcore.errors import DeviceUnavailable as DeviceUnavailable
 from tensorcore.cuda.streams import Event as Event
 from tensorcore.futures import Future as Future
@@ -27,6 +28,7 @@ from tensorcore.control import SymBool as SymBool
 from tensorcore.control import SymFloat as SymFloat
 from tensorcore.control import SymInt as SymInt
 from tensorcore.tensor import Tensor as Tensor
+from tensorcore.jit import TensorType as TensorType
 from tensorcore.storage import TypedStorage as TypedStorage
 from tensorcore.errors import UnknownDevice as UnknownDevice
 from tensorcore.storage import UntypedStorage as UntypedStorage

@@ -1,4 +1,7 @@
-"""Packages that ask for the kind of a tensor: einops learns of ours when it is imported, and has its layers for them."""
+"""Packages that ask for the kind of a tensor: einops and opt_einsum learn of ours when they are imported.
+
+einops has its layers for them too.
+"""
 
 from __future__ import annotations
 
@@ -8,22 +11,21 @@ from importlib.util import spec_from_loader
 from types import ModuleType
 from typing import Any
 
-__all__ = ["Finder", "tell", "welcome"]
+__all__ = ["Finder", "tell", "tell_contractions", "welcome"]
 
-_ASKS = "einops._backends"
 _LAYERS = "einops.layers.tensorcore"  # beside einops.layers.torch
 _OURS = "tensorcore.nn.einops"
 
 
 class Finder:
-    """Finds einops as ever, and ``einops.layers.tensorcore`` too; other packages cost it two comparisons of names."""
+    """Finds both as ever, and ``einops.layers.tensorcore`` too; other packages cost it two comparisons of names."""
 
     @staticmethod
     def find_spec(name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
-        """The spec of a module of einops that concerns tensors, and None for all others."""
+        """The spec of a module of theirs that concerns tensors, and None for all others."""
         if name == _LAYERS:
             return spec_from_loader(name, _Same())
-        if name != _ASKS:
+        if name not in _ASKS:
             return None
         spec = PathFinder.find_spec(name, path, target)
         if spec is not None and spec.loader is not None:
@@ -31,7 +33,7 @@ class Finder:
 
             def execute_and_tell(module: ModuleType) -> None:
                 execute(module)
-                tell(module)
+                _ASKS[name](module)
 
             spec.loader.exec_module = execute_and_tell  # type: ignore[method-assign]
         return spec
@@ -117,8 +119,24 @@ def tell(backends: ModuleType) -> None:
     backends.tensorcore_backend = TensorcoreBackend  # type: ignore[attr-defined]  # subclasses are known as long as they live
 
 
+def tell_contractions(dispatch: ModuleType) -> None:
+    """Gives opt_einsum the two functions that it calls in NumPy's way, where it would take ours of the same names."""
+    import tensorcore as torch
+
+    def tensordot(x: torch.Tensor, y: torch.Tensor, axes: Any = 2) -> torch.Tensor:
+        return torch.tensordot(x, y, dims=axes)
+
+    known = dispatch._cached_funcs
+    known["tensordot", "tensorcore"] = tensordot
+    known["transpose", "tensorcore"] = torch.permute
+
+
+_ASKS = {"einops._backends": tell, "opt_einsum.backends.dispatch": tell_contractions}
+
+
 def welcome() -> None:
-    """Tells einops of tensors, now where it is imported already, or else when it will be."""
+    """Tells them of tensors, now where they are imported already, or else when they will be."""
     sys.meta_path.insert(0, Finder)
-    if _ASKS in sys.modules:
-        tell(sys.modules[_ASKS])
+    for name, told in _ASKS.items():
+        if name in sys.modules:
+            told(sys.modules[name])

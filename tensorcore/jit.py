@@ -30,6 +30,14 @@ class ScriptModule(Module):
 RecursiveScriptModule = ScriptModule
 
 
+class TensorType:
+    """The type of tensors in scripted code, which annotations of programs name; nothing is an instance of it, as in PyTorch."""
+
+
+class DeviceObjType:
+    """As ``TensorType``, the type of devices in scripted code."""
+
+
 def script(obj: Any, optimize: Any = None, _frames_up: int = 0, _rcb: Any = None, example_inputs: Any = None) -> Any:
     """The function, class or module itself: it runs as the Python that it is."""
     return obj

@@ -334,3 +334,15 @@ def test_divergences_of_types_beside_distribution() -> None:
     assert tc.distributions.register_kl(kind, kind)(len) is len
     with pytest.raises(TypeError):
         tc.distributions.register_kl(kind, 3)
+
+
+def test_names_of_encoders_loaders_and_annotations() -> None:
+    """Forecasting, speech and vision libraries import these: a clipped logistic, pinning, older places, types of scripts."""
+    limits = tc.finfo(tc.float32)
+    clipped = tc.distributions.transforms._clipped_sigmoid(tc.tensor([-200.0, 0.0, 200.0]))
+    assert clipped.tolist() == [limits.tiny, 0.5, 1 - limits.eps]
+    room = importlib.import_module("tensorcore.utils.data._utils.pin_memory")
+    assert room.pin_memory(["text", {"a": 1}], "cpu") == ["text", {"a": 1}]
+    assert importlib.import_module("tensorcore.distributed._tensor").Shard(1) == tc.distributed.tensor.Shard(1)
+    assert not isinstance(tc.ones(1), tc.TensorType)
+    assert tc.TensorType is not tc.DeviceObjType

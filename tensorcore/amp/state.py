@@ -33,7 +33,8 @@ __all__ = [
 # The dtypes that are cast; float64 and all that is not floating stay what they are.
 _CAST = frozenset([dtypes.float16, dtypes.bfloat16, dtypes.float32])
 # Device types that a program may name though nothing is installed that runs them, and those that were found since.
-_KNOWN = {"cpu", "cuda"}
+_NAMED = frozenset(["cpu", "cuda"])
+_KNOWN = {*_NAMED}
 # Those that programs go through to ask whether a region is on: they are never here, so it is not.
 _NAMES = ("hpu", "ipu", "mps", "mtia", "xla", "xpu")
 
@@ -121,6 +122,8 @@ def acting_as(device_type: str) -> str:
 
 def is_autocast_available(device_type: str) -> bool:
     """Whether there is autocast for devices of this type."""
+    if device_type in _NAMED:
+        return True  # without a search for the device, which is long where there is none
     device_type = acting_as(device_type)
     if device_type not in _KNOWN and device_type not in backends():
         return False

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from tensorcore.backend.base import INTERFACE_VERSION
@@ -102,9 +103,9 @@ class Plugin:
             return self.target.partition(":")[0]
         return str(getattr(self.target, "__name__", type(self.target).__name__))
 
-    @property
+    @cached_property
     def package(self) -> tuple[str, str] | None:
-        """Name and version of its distribution. Reads a file, so only reports and errors ask."""
+        """Name and version of its distribution. Reads a file, once: programs ask for absent devices again and again."""
         if self.distribution is None:
             return None
         try:

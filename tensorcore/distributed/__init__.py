@@ -28,7 +28,7 @@ _NAMES = {
 _FAMILY = {name: family for family, names in _NAMES.items() for name in names.split()}
 _FAMILY["GradBucket"] = "nn.parallel.buckets"  # for hooks of DistributedDataParallel to name their argument by
 # In PyTorch the package has these by importing it alone.
-_ROOMS = ("_composable", "algorithms", "constants", "device_mesh", "launch", "nn")
+_ROOMS = ("_composable", "_tensor", "algorithms", "constants", "device_mesh", "launch", "nn")
 
 __all__ = [name for name in _FAMILY if not name.startswith("_")]
 

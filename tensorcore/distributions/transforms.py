@@ -19,6 +19,9 @@ from tensorcore.distributions.transforms_number import (
     SoftplusTransform,
     TanhTransform,
 )
+from tensorcore.distributions.transforms_number import (
+    clipped_sigmoid as _clipped_sigmoid,  # noqa: F401 - encoders of other packages name it
+)
 from tensorcore.distributions.transforms_vector import (
     CatTransform,
     CorrCholeskyTransform,

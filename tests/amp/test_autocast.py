@@ -426,3 +426,15 @@ def test_devices_that_programs_go_through() -> None:
     assert not any(tc.is_autocast_enabled(one) for one in ("cuda", "hpu", "ipu", "mps", "mtia", "xla", "xpu"))
     with pytest.raises(RuntimeError):
         tc.is_autocast_enabled("nothing_of_the_kind")
+
+
+def test_a_region_looks_for_no_device(monkeypatch) -> None:
+    """A region for the host or for CUDA is begun without a search for the device, which may be absent."""
+
+    def search(name):
+        raise AssertionError(f"searched for {name}")
+
+    monkeypatch.setattr(tc.amp.state, "find_device", search)
+    for name in ("cpu", "cuda"):
+        with tc.autocast(name, dtype=tc.bfloat16, enabled=False):
+            assert not tc.is_autocast_enabled(name)

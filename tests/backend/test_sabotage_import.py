@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+from tensorcore.backend.discovery import Plugin
 from tensorcore.backend.registry import Registry, communicator, device, isolated_registry, plugins
 from tensorcore.errors import DeviceUnavailable, PluginError
 from tensorcore.plugin import INTERFACE_VERSION, Backend, hookimpl
@@ -222,6 +223,21 @@ def test_a_package_without_metadata_still_loads(site):
         "device: expected plugin 'bad' (module bad) to import, got ZeroDivisionError: division by zero; "
         "see that 'import bad' works"
     )
+
+
+def test_metadata_is_read_once():
+    """However often a program asks for a device in vain, the metadata that the error names is read once."""
+    read = []
+
+    class Installed:
+        @property
+        def metadata(self):
+            read.append(self)
+            return {"Name": "bad", "Version": "1.0"}
+
+    plugin = Plugin("bad", "bad", Installed())
+    assert {str(plugin) for _ in range(3)} == {"plugin 'bad' (package bad 1.0)"}
+    assert len(read) == 1
 
 
 def test_a_broken_transport_plugin_is_isolated_like_a_device(site):

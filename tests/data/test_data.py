@@ -288,3 +288,41 @@ def test_collated_as_pytorch_collates(batch, torch):
     """Structure, dtypes and values are PyTorch's."""
     assert repr(data.default_collate(batch)) == repr(torch.utils.data.default_collate(batch))
     assert repr(data.default_convert(batch[0])) == repr(torch.utils.data.default_convert(batch[0]))
+
+
+class Foreign:
+    """A loader with what PyTorch's iterators read, and no more."""
+
+    collate_fn, drop_last, pin_memory, generator, worker_init_fn = staticmethod(list), False, False, None, None
+    prefetch_factor, timeout, persistent_workers, multiprocessing_context = 2, 0, False, None
+
+    def __init__(self, library, dataset, workers):
+        self._dataset_kind = library.utils.data.dataloader._DatasetKind.Map
+        self.dataset, self.num_workers = dataset, workers
+        self._auto_collation, self._index_sampler = True, [[0, 2], [1]]
+        self.in_order, self._IterableDataset_len_called, self.pin_memory_device = True, None, ""
+
+    def _get_shared_seed(self):
+        return None
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("workers", [0, 1])
+def test_iterators_take_loaders_of_other_libraries(workers, torch):
+    """What PyTorch's iterators make of such a loader, those of the same names make of it, and a loader says its kind."""
+    found = []
+    for library in (tc, torch):
+        room = library.utils.data.dataloader
+        kind = room._MultiProcessingDataLoaderIter if workers else room._SingleProcessDataLoaderIter
+        found.append(list(kind(Foreign(library, [5, 6, 7], workers))))
+        loader = library.utils.data.DataLoader([1])
+        assert (loader._auto_collation, loader._dataset_kind) == (True, room._DatasetKind.Map)
+    assert found[0] == found[1] == [[5, 7], [6]]
+
+
+def test_a_foreign_loader_of_an_iterable():
+    """Without batches, each sample comes through ``collate_fn`` as it is, until there are no more."""
+    loader = Foreign(tc, None, 0)
+    loader._dataset_kind, loader._auto_collation = data.dataloader._DatasetKind.Iterable, False
+    loader.dataset, loader._index_sampler = [[1], [2]], range(9)
+    assert list(data.dataloader._SingleProcessDataLoaderIter(loader)) == [[1], [2]]

@@ -152,3 +152,18 @@ def test_writing_to_a_result_leaves_the_gradient_right():
     made.detach().zero_()
     total.backward()
     assert layer.weight_hh_l0.grad.tolist() == wanted.tolist()
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("batch_first", [True, False])
+@pytest.mark.parametrize("enforce_sorted", [True, False])
+def test_a_padded_batch_lies_in_memory_as_pytorchs(batch_first, enforce_sorted, torch):
+    """Dropout draws in the order of memory, so that a batch which was put back in order is row-major, as there."""
+    found = []
+    for library in (tc, torch):
+        utils = library.nn.utils.rnn
+        x = library.arange(24.0).reshape(3, 4, 2) if batch_first else library.arange(24.0).reshape(4, 3, 2)
+        packed = utils.pack_padded_sequence(x, [4, 3, 1], batch_first, enforce_sorted)
+        padded, _ = utils.pad_packed_sequence(packed, batch_first)
+        found.append((padded.stride(), padded.tolist()))
+    assert found[0] == found[1]

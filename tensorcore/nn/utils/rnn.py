@@ -189,10 +189,13 @@ def pad_packed_sequence(
     made = made.index_copy(0, from_numpy(_rows(sizes, batch)).to(data.device), data)
     made = made.reshape(steps, batch, *data.shape[1:])
     lengths = from_numpy((sizes[:, None] > np.arange(batch)[None, :]).sum(0))
+    if batch_first:
+        made = made.transpose(0, 1)
     if sequence.unsorted_indices is not None:
-        made = made.index_select(1, sequence.unsorted_indices)
+        # Row-major, as in PyTorch, and not a transposed view: what dropout draws for an element follows the memory.
+        made = made.index_select(0 if batch_first else 1, sequence.unsorted_indices)
         lengths = lengths.index_select(0, sequence.unsorted_indices.cpu())  # type: ignore[attr-defined]
-    return (made.transpose(0, 1) if batch_first else made), lengths
+    return made, lengths
 
 
 def pad_sequence(

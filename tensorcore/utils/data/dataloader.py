@@ -13,13 +13,14 @@ from tensorcore.utils.data import iterators
 from tensorcore.utils.data.collate import default_collate, default_convert
 from tensorcore.utils.data.dataset import IterableDataset
 from tensorcore.utils.data.fetch import get_worker_info
-from tensorcore.utils.data.iterators import HostIterator, generator_state
+from tensorcore.utils.data.iterators import DatasetKind, HostIterator, generator_state
 from tensorcore.utils.data.sampler import BatchSampler, EndlessSampler, RandomSampler, SequentialSampler
 
 __all__ = ["DataLoader", "get_worker_info"]
 
-# PyTorch's names of the iterators, which loaders of other libraries derive from or ask for.
+# PyTorch's names of the iterators and of what they read, which loaders of other libraries derive from or ask for.
 _ITERATORS = {
+    "_DatasetKind": "DatasetKind",
     "_BaseDataLoaderIter": "LoaderIterator",
     "_SingleProcessDataLoaderIter": "HostIterator",
     "_MultiProcessingDataLoaderIter": "WorkersIterator",
@@ -227,6 +228,14 @@ class DataLoader:
     @property
     def _index_sampler(self) -> Any:
         return self.sampler if self.batch_sampler is None else self.batch_sampler
+
+    @property
+    def _auto_collation(self) -> bool:
+        return self.batch_sampler is not None
+
+    @property
+    def _dataset_kind(self) -> int:
+        return DatasetKind.Iterable if self._iterable else DatasetKind.Map
 
 
 def _check_workers(num_workers: Any, timeout: float, prefetch_factor: int | None, persistent_workers: bool) -> None:

@@ -13,7 +13,15 @@ from tensorcore.ops.creation.random import default_generator
 from tensorcore.utils.data.fetch import Fetcher, Recipe
 from tensorcore.utils.data.sampler import drawn_seed
 
-__all__ = ["HostIterator", "LoaderIterator", "Progress", "WorkersIterator", "generator_state"]
+__all__ = [
+    "Borrowed",
+    "DatasetKind",
+    "HostIterator",
+    "LoaderIterator",
+    "Progress",
+    "WorkersIterator",
+    "generator_state",
+]
 
 
 class Progress:
@@ -36,6 +44,8 @@ class LoaderIterator:
     """The batches of one epoch."""
 
     def __init__(self, loader: Any) -> None:
+        if not hasattr(loader, "_resume"):
+            loader = Borrowed(loader)
         self._loader = loader
         self._recipe = Recipe(
             loader.dataset, loader.collate_fn, loader.batch_sampler is not None, loader._iterable, loader.drop_last,
@@ -119,6 +129,30 @@ class LoaderIterator:
         warnings.warn(text, stacklevel=3)
 
 
+class DatasetKind:
+    """How PyTorch's loaders say in ``_dataset_kind`` whether their data set gives samples by index or one after another."""
+
+    Map, Iterable = 0, 1
+
+
+class Borrowed:
+    """A loader of another library, that has the attributes which PyTorch's iterators read, with those that these read."""
+
+    seed_items = False
+    in_order = True  # where the loader is older than the setting
+    _promised = _resume = None
+
+    def __init__(self, loader: Any) -> None:
+        self._given = loader
+        self._iterable = loader._dataset_kind == DatasetKind.Iterable
+        self.batch_sampler = loader._index_sampler if loader._auto_collation else None
+        if hasattr(loader, "in_order"):
+            self.in_order = loader.in_order
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._given, name)
+
+
 class HostIterator(LoaderIterator):
     """Batches made in this process when they are asked for."""
 
@@ -147,6 +181,7 @@ class WorkersIterator(LoaderIterator):
         from tensorcore.utils.data.crew import Crew, context_for
 
         super().__init__(loader)
+        loader = self._loader
         self._count, self._prefetch = loader.num_workers, loader.prefetch_factor
         context = context_for(loader.multiprocessing_context)
         self._crew = Crew(context, self._recipe, loader.worker_init_fn, self._base_seed, self._count, self._prefetch)

@@ -61,7 +61,8 @@ static PyObject *run_put(const native_kernel *kernel, PyObject *const *args, Py_
     const int64_t *at = source ? PyArray_DATA(index) : NULL;
     const bool writes = !native_is_none(options[OUT]);
     bool fits = source && PyArray_SIZE(source) == count && (!adds || type <= TYPE_F64) &&
-                (!writes || (options[OUT] == args[0] && PyArray_ISCARRAY(x) && !native_overlap(index, x) && !native_overlap(source, x)));
+                (!writes || (options[OUT] == args[0] && PyArray_ISCARRAY(x) && !native_overlap(index, x) &&
+                             !native_overlap(source, x)));
     for (npy_intp i = 0; fits && i < count; i++)
         fits = at[i] >= -size && at[i] < size;
     PyArrayObject *made = !fits ? NULL : writes ? (PyArrayObject *)Py_NewRef(x) : native_copied(x, type);

@@ -230,6 +230,23 @@ static bool all_inside(PyArrayObject *index, npy_intp size, bool negative) {
     for (npy_intp k = 0; k < (COUNT); k++)                                                                    \
         ((type *)to)[TO] = ((const type *)from)[FROM];
 
+/* One value `count` times. */
+static void fill(char *to, const char *from, npy_intp count, int size) {
+    switch (size) {
+    case 1:
+        COPY_ELEMENTS(uint8_t, k, 0, count)
+        break;
+    case 2:
+        COPY_ELEMENTS(uint16_t, k, 0, count)
+        break;
+    case 4:
+        COPY_ELEMENTS(uint32_t, k, 0, count)
+        break;
+    default:
+        COPY_ELEMENTS(uint64_t, k, 0, count)
+    }
+}
+
 /* A few numbers go to one column after the other of some rows, many along each row. */
 #define PUT_ELEMENTS(type)                                                                                    \
     for (npy_intp rows; outer > 0; outer -= rows, to += rows * size * (npy_intp)sizeof(type)) {               \
@@ -286,7 +303,7 @@ static void put_slices(void *context, npy_intp begin, npy_intp end) {
         for (npy_intp k = 0; k < run->count; k++) {
             char *slice = to + (run->at[k] + (run->at[k] < 0 ? run->size : 0)) * bytes;
             if (run->one) {
-                loops->fill(slice, from, TYPE_SIZE[run->type], 0, run->inner);
+                fill(slice, from, run->inner, TYPE_SIZE[run->type]);
             } else {
                 memcpy(slice, from, (size_t)bytes);
                 from += bytes;

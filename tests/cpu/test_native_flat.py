@@ -91,6 +91,16 @@ def test_elements_put_by_number(dtype, accumulate):
             native(x, np.array([wrong]), source[:1], accumulate=accumulate)
 
 
+def test_elements_put_over_the_numbers_that_say_where():
+    """Numbers and elements in the memory of what is written are read before any of them is written."""
+    native, fallback = kernel("put")
+    line = np.roll(np.arange(20), -1)  # each says that the next one is written
+    for index, source in ((line, np.arange(20)[::-1]), (np.roll(np.arange(20), -1), line)):
+        expected = fallback(line, index, source)
+        assert native(line, index, source, out=line) is line
+        np.testing.assert_array_equal(line, expected)
+
+
 @pytest.mark.parametrize("dtype", ["float64", "int64"])
 def test_exclusive_or_of_all_bits(dtype):
     """Over all dims, whatever the order in memory; some dims, and kept ones, are NumPy's."""

@@ -106,6 +106,17 @@ def test_rows_of_any_width_are_picked(isa, width):  # noqa: F811
     np.testing.assert_array_equal(kernel("index_select")[0](values, index[0], dim=1), values[:, index[0]])
 
 
+def test_rows_that_begin_within_an_element(isa):  # noqa: F811
+    """Rows with the bytes of a wider element that begin where none may are joined and picked as others are."""
+    index = np.array([3, 0, 69, 3])
+    for dtype, width in (("int8", 2), ("int8", 8), ("float16", 4), ("float32", 2)):
+        one, other = (np.resize(awkward(dtype, 97), 70 * width + 1)[1:].reshape(70, width) for _ in range(2))
+        np.testing.assert_array_equal(kernel("cat")[0]([one, other], dim=1), np.concatenate([one, other], 1))
+        np.testing.assert_array_equal(kernel("embedding")[0](one, index, padding=None, by_count=False), one[index])
+        planes = one.reshape(2, 35, width)
+        np.testing.assert_array_equal(kernel("index_select")[0](planes, index[:2], dim=1), planes[:, index[:2]])
+
+
 @pytest.mark.parametrize("width", [63, 64, 200, 1500])
 def test_rows_of_a_large_table_are_picked(isa, width):  # noqa: F811
     """Rows that are asked for early, from both ends of a table that no second cache holds, few and many, in several batches."""

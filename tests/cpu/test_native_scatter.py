@@ -202,3 +202,14 @@ def test_topk_of_other_dims_is_numpys():
         for one, other in zip(native(given, k=3, dim=0), fallback(given, k=3, dim=0), strict=True):
             np.testing.assert_array_equal(one, other)
     assert native(x[:0], k=2, dim=1)[0].shape == (0, 2)
+
+
+@pytest.mark.parametrize("shape", [(20,), (10, 2)])
+def test_sums_over_the_numbers_that_say_where(shape):
+    """Numbers in the memory of what is written are read before any of them is written."""
+    native, fallback = kernel("scatter_reduce")
+    index = np.resize(np.repeat(np.roll(np.arange(shape[0]), -1), 20 // shape[0]), shape)
+    place, source = index.view(np.float64), np.full(shape, np.finfo(np.float64).smallest_subnormal)
+    expected = fallback(place, index, source, dim=0, reduce="sum")
+    assert native(place, index, source, dim=0, reduce="sum", out=place) is place
+    np.testing.assert_array_equal(place, expected)

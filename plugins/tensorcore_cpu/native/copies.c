@@ -24,11 +24,9 @@ void native_copy_rows(const char *from, ptrdiff_t down, char *to, ptrdiff_t to_d
     PICK(spread_loops)->copy_rows(from, down, to, to_down, rows, bytes);
 }
 
-static int log_size(int size) { return size == 8 ? 3 : size / 2; }
-
 void native_pick_rows(const char *from, ptrdiff_t down, char *to, ptrdiff_t to_down, ptrdiff_t rows, const ptrdiff_t *at,
                       ptrdiff_t count, int size) {
-    PICK(shuffle_loops)->pick_rows[log_size(size)](from, down, to, to_down, rows, at, count);
+    PICK(shuffle_loops)->pick_rows[native_log_size(size)](from, down, to, to_down, rows, at, count);
 }
 
 static void swap_dims(native_plan *plan, int i, int j) {
@@ -201,12 +199,12 @@ void native_plan_copy(native_plan *plan, npy_intp grain) {
     if (last > 0 && lies_along(plan, last, 1) && plan->shape[last] * size < ROW_BYTES && plan->data[0] != plan->data[1]) {
         move_rows(plan, grain, PICK(spread_loops)->copy_rows, NULL, plan->shape[last] * size);
     } else if (last > 0 && lies_along(plan, last, -1) && plan->shape[last] * size > VECTOR_BYTES) {
-        move_rows(plan, grain, PICK(cast_loops)->backwards[log_size(size)], NULL, plan->shape[last]);
+        move_rows(plan, grain, PICK(cast_loops)->backwards[native_log_size(size)], NULL, plan->shape[last]);
     } else if ((few = few_picked(plan, at))) {
         move_rows(plan, grain, NULL, at, few);
     } else {
         static const native_type OF_SIZE[] = {TYPE_U8, TYPE_I16, TYPE_I32, TYPE_I64};
-        const native_type type = OF_SIZE[log_size(size)];
+        const native_type type = OF_SIZE[native_log_size(size)];
         moving moves = {PICK(cast_loops)->cast[type][type], size, plan->count * size};
         plan->copies = true;
         native_plan_run(plan, grain, run_moves, &moves);

@@ -48,6 +48,12 @@ static PyObject *run_isin(const native_kernel *kernel, PyObject *const *args, Py
     return (PyObject *)made;
 }
 
+/* Whether so many bytes are none of an array in row-major order. */
+static bool lies_apart(const void *data, npy_intp bytes, PyArrayObject *x) {
+    const char *begin = data;
+    return begin + bytes <= PyArray_BYTES(x) || begin >= PyArray_BYTES(x) + PyArray_NBYTES(x);
+}
+
 /* put(x, index, source, accumulate=False, out=None): numbers below 0 count from the end; `out` is x, or nothing. */
 static PyObject *run_put(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     PyObject *options[OPTIONS] = {NULL};
@@ -61,7 +67,8 @@ static PyObject *run_put(const native_kernel *kernel, PyObject *const *args, Py_
     const int64_t *at = source ? PyArray_DATA(index) : NULL;
     const bool writes = !native_is_none(options[OUT]);
     bool fits = source && PyArray_SIZE(source) == count && (!adds || type <= TYPE_F64) &&
-                (!writes || (options[OUT] == args[0] && PyArray_ISCARRAY(x)));
+                (!writes || (options[OUT] == args[0] && PyArray_ISCARRAY(x) && lies_apart(at, count * (npy_intp)sizeof *at, x) &&
+                             lies_apart(PyArray_DATA(source), count * TYPE_SIZE[type], x)));
     for (npy_intp i = 0; fits && i < count; i++)
         fits = at[i] >= -size && at[i] < size;
     PyArrayObject *made = !fits ? NULL : writes ? (PyArrayObject *)Py_NewRef(x) : native_copied(x, type);

@@ -133,7 +133,7 @@ npy_intp native_turned_rows(const native_fold *of, const native_cut *cut, npy_in
     const int size = TYPE_SIZE[of->type];
     const npy_intp row = of->count * size, wide = padded(of), whole = wide * size;
     const char *from = PyArray_BYTES(of->array) + first * row;
-    const turn_loop turn = PICK(turn_loops)->turn[size == 8 ? 3 : size / 2];
+    const turn_loop turn = PICK(turn_loops)->turn[native_log_size(size)];
     if (wide == of->count) {
         turn(from, row, tile, rows * size, wide, rows);
     } else {

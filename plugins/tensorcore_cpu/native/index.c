@@ -94,12 +94,12 @@ static void weave(void *context, npy_intp begin, npy_intp end) {
     loops->weave(job->data, job->parts, job->end[0], job->made, begin, end);
 }
 
-/* Whether the parts are dense and give each row 1, 2, 4 or 8 bytes. */
+/* Whether the parts are dense and give each row as much as one element has. */
 static bool weaves(const joined *job, bool dense) {
     const npy_intp bytes = job->end[0];
-    for (int k = 0; k < job->parts; k++)
-        dense &= job->end[k] == (k + 1) * bytes;
-    return dense && (bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8);
+    for (int k = 0; k < job->parts && dense; k++)
+        dense = job->end[k] == (k + 1) * bytes && is_element(job->data[k], bytes);
+    return dense;
 }
 
 /* Copies a part of any strides to where it belongs. */
@@ -237,7 +237,7 @@ static PyObject *run_pick(const native_kernel *kernel, PyObject *const *args, Py
                   PyArray_DIM(array, axis), shape[axis], product(shape, axis + 1, ndim), TYPE_SIZE[type]};
     const bool along = each && job.inner == 1;
     npy_intp rows = along ? job.outer : job.outer * job.count, bytes = (along ? job.count : job.inner) * job.element;
-    if (!each && job.outer > 1 && job.count <= SHUFFLED && (bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8)) {
+    if (!each && job.outer > 1 && job.count <= SHUFFLED && is_element(job.data, bytes)) {
         native_parallel(job.outer, GRAIN / (job.count * bytes) + 1, select_few, &job);
         return (PyObject *)made;
     }

@@ -4,6 +4,11 @@
 
 #include "types.h"
 
+/* Whether a row of so many bytes at `data` can be read as one element of 1, 2, 4 or 8 bytes. */
+static inline bool is_element(const char *data, ptrdiff_t bytes) {
+    return (bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8) && !((uintptr_t)data & (uintptr_t)(bytes - 1));
+}
+
 typedef struct {
     const char *data;
     const int64_t *index;

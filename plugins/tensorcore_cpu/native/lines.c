@@ -121,14 +121,15 @@ static PyArrayObject *stretched(PyArrayObject *x, PyArrayObject *other) {
 
 static PyObject *run_cross(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     PyArrayObject *first = (PyArrayObject *)args[0], *second = (PyArrayObject *)args[nargs > 1];
-    if (nargs == 2 && native_real_type(args[0]) != TYPE_NONE && native_real_type(args[1]) != TYPE_NONE &&
-        PyArray_NDIM(first) == PyArray_NDIM(second) &&
+    if (nargs == 2 && kwnames && PyTuple_GET_SIZE(kwnames) == 1 && native_real_type(args[0]) != TYPE_NONE &&
+        native_real_type(args[1]) != TYPE_NONE && PyArray_NDIM(first) == PyArray_NDIM(second) &&
         !(PyArray_IS_C_CONTIGUOUS(first) && PyArray_IS_C_CONTIGUOUS(second) && PyArray_SAMESHAPE(first, second))) {
-        /* The same of copies that lie in row-major order; it takes one option. */
-        PyObject *dense[3] = {(PyObject *)stretched(first, second), (PyObject *)stretched(second, first), kwnames ? args[2] : NULL};
-        PyObject *made = dense[0] && dense[1] ? run_cross(kernel, dense, nargs, kwnames) : NULL;
-        Py_XDECREF(dense[0]);
-        Py_XDECREF(dense[1]);
+        /* The same of copies that lie in row-major order. */
+        PyArrayObject *one = stretched(first, second), *other = one ? stretched(second, first) : NULL;
+        PyObject *dense[3] = {(PyObject *)one, (PyObject *)other, args[2]};
+        PyObject *made = other ? run_cross(kernel, dense, nargs, kwnames) : NULL;
+        Py_XDECREF(one);
+        Py_XDECREF(other);
         return made;
     }
     PyObject *options[OPTIONS];

@@ -72,6 +72,9 @@ native_type native_array_type(PyObject *object);
 /* The same of a dtype. */
 native_type native_descr_type(PyObject *descr);
 
+/* The logarithm of an element's size, which is 1, 2, 4 or 8 bytes. */
+static inline int native_log_size(int size) { return size == 8 ? 3 : size / 2; }
+
 /* The same of a dtype of tensorcore; TYPE_NONE with an exception, or without where it is another one. */
 native_type native_dtype_type(PyObject *dtype);
 

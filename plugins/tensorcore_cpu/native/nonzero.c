@@ -11,10 +11,6 @@ static const nonzero_loops *loops;
 
 enum { BLOCK = 512 }; /* elements that are listed at a time, into a place of their own */
 
-static int log_size(native_type type) {
-    return TYPE_SIZE[type] == 1 ? 0 : TYPE_SIZE[type] == 2 ? 1 : TYPE_SIZE[type] == 4 ? 2 : 3;
-}
-
 static bool is_real(native_type type) { return type <= TYPE_F16; }
 
 /* Lists the places of a dense array: column d of `columns` gets the index in dim d of each. */
@@ -28,7 +24,7 @@ static void list(PyArrayObject *array, native_type type, int64_t **columns) {
         npy_intp before = found;
         for (npy_intp first = 0; first < width; first += BLOCK) {
             npy_intp some = width - first < BLOCK ? width - first : BLOCK;
-            npy_intp more = loops->list[log_size(type)](data, some, is_real(type), places);
+            npy_intp more = loops->list[native_log_size(TYPE_SIZE[type])](data, some, is_real(type), places);
             for (npy_intp k = 0; k < more; k++)
                 columns[last][found + k] = first + places[k];
             found += more;
@@ -51,7 +47,7 @@ static PyObject *run_nonzero(const native_kernel *kernel, PyObject *const *args,
     if (!array)
         return NULL;
     int ndim = PyArray_NDIM(array);
-    npy_intp count = loops->count[log_size(type)](PyArray_DATA(array), PyArray_SIZE(array), is_real(type));
+    npy_intp count = loops->count[native_log_size(TYPE_SIZE[type])](PyArray_DATA(array), PyArray_SIZE(array), is_real(type));
     int64_t *columns[NATIVE_DIMS];
     PyObject *made = kernel->data ? PyTuple_New(ndim)
                                   : (PyObject *)native_empty_ordered(2, (npy_intp[]){count, ndim}, TYPE_I64, (int[]){1, 0});
@@ -94,7 +90,7 @@ static PyObject *run_select(const native_kernel *kernel, PyObject *const *args, 
     _Alignas(8) char picked[BLOCK * 8];
     for (npy_intp first = 0; made && first < size; first += BLOCK) {
         npy_intp some = size - first < BLOCK ? size - first : BLOCK, bytes = TYPE_SIZE[type];
-        npy_intp more = loops->pick[log_size(type)](PyArray_BYTES(x) + first * bytes,
+        npy_intp more = loops->pick[native_log_size(TYPE_SIZE[type])](PyArray_BYTES(x) + first * bytes,
                                                     (const uint8_t *)PyArray_BYTES(mask) + first, some, picked);
         memcpy(PyArray_BYTES(made) + found * bytes, picked, (size_t)(more * bytes));
         found += more;

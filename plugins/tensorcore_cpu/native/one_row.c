@@ -287,7 +287,7 @@ bool native_run_apart(const native_plan *plan, npy_intp piece, native_rows rows,
     return true;
 }
 
-spread_loop native_spread(int size) { return loops->spread[size == 8 ? 3 : size == 4 ? 2 : size - 1]; }
+spread_loop native_spread(int size) { return loops->spread[native_log_size(size)]; }
 
 bool native_run_spread(const native_plan *plan, npy_intp piece, native_rows rows, void *context) {
     gap_run gaps;

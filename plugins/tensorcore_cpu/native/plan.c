@@ -278,8 +278,6 @@ static void run_part(void *argument, npy_intp begin, npy_intp end) {
 
 /* Tiles */
 
-static int log_size(int size) { return size == 8 ? 3 : size == 4 ? 2 : size - 1; }
-
 static bool turnable(int size) { return size == 1 || size == 2 || size == 4 || size == 8; }
 
 /* Makes the dim along which the result's elements lie side by side the last one. Answers the dim along which those of all
@@ -337,7 +335,7 @@ static void run_tile(const tile_run *run, char *const *from, npy_intp rows, npy_
         down[k] = plan->steps[k][run->dim];
         if (down[k] != size || !steps[k] || steps[k] == size || k == result)
             continue;
-        turn_loop turn = turns->turn[log_size(size)];
+        turn_loop turn = turns->turn[native_log_size(size)];
         if (plan->copies) {
             turn(from[k], steps[k], from[result], plan->steps[result][run->dim], rows, columns);
             return;

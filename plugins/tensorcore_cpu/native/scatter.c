@@ -318,7 +318,7 @@ static PyObject *run_scatter(const native_kernel *kernel, PyObject *const *args,
                PyArray_DIM((PyArrayObject *)args[1], i) == PyArray_DIM(source, i);
     if (!sums)
         return native_reduce_each(args, dim, options[REDUCE], options[INCLUDE_SELF] != Py_False, options[OUT] == args[0]);
-    if (!native_is_none(options[OUT]) && native_overlap(x, source))
+    if (!native_is_none(options[OUT]) && (native_overlap(x, source) || native_overlap(x, (PyArrayObject *)args[1])))
         return NULL;
     PyArrayObject *line = one_for_each_slice((PyArrayObject *)args[1], dim);
     if (line) {

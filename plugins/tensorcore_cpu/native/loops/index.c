@@ -115,14 +115,14 @@ static void copy_rows(const char *table, const int64_t *index, ptrdiff_t count, 
 
 /* Rows of the result from `begin` to `end`. */
 static void select_rows(const picked *job, ptrdiff_t begin, ptrdiff_t end) {
-    ptrdiff_t bytes = job->inner * job->element;
-    if (bytes == 1) {
+    const ptrdiff_t bytes = job->inner * job->element, element = is_element(job->data, bytes) ? bytes : 0;
+    if (element == 1) {
         EACH(uint8_t)
-    } else if (bytes == 2) {
+    } else if (element == 2) {
         EACH(uint16_t)
-    } else if (bytes == 4) {
+    } else if (element == 4) {
         EACH(uint32_t)
-    } else if (bytes == 8) {
+    } else if (element == 8) {
         EACH(uint64_t)
     } else {
         const bool early = job->size * bytes > FAR_BYTES && bytes >= FAR_ROW && !native_on_intel();

@@ -316,6 +316,43 @@ static bool find_centres(const native_fold *of, const work *means, double *centr
     return true;
 }
 
+/* Squares of a float past 2**64, or under 2**-52, leave what a float can hold. */
+static bool is_in_range(const native_fold *of, double squares) { return squares < 1e34 && squares > 2e-31 * (double)of->count; }
+
+/* Sums of squares that left the range of float, of columns from `first` on, once more in double, as PyTorch's all are. */
+static void mend_squares(const work *job, npy_intp first, npy_intp width, const double *centre) {
+    const native_fold *of = job->fold;
+    const npy_intp outer = first / of->inner, column = first % of->inner;
+    const uint32_t *wide = (const uint32_t *)PyArray_DATA(of->array) + outer * of->count * of->inner + column;
+    const uint16_t *half = (const uint16_t *)PyArray_DATA(of->array) + outer * of->count * of->inner + column;
+    double sums[STRIP] = {0};
+    for (npy_intp row = 0; row < of->count; row++, wide += of->inner, half += of->inner)
+        for (npy_intp j = 0; j < width; j++) {
+            const uint32_t bits = of->type == TYPE_F32 ? wide[j] : (uint32_t)half[j] << 16;
+            float x;
+            memcpy(&x, &bits, sizeof x);
+            sums[j] += (x - centre[first + j]) * (x - centre[first + j]);
+        }
+    for (npy_intp j = 0; j < width; j++)
+        *part_of(job, first + j) = sums[j];
+}
+
+static void mend_all_squares(const work *job, const double *centre) {
+    const native_fold *of = job->fold;
+    const npy_intp results = of->outer * of->inner;
+    if (of->type != TYPE_F32 && of->type != TYPE_BF16)
+        return;
+    for (npy_intp first = 0, width; first < results; first += width) {
+        const npy_intp rest = of->inner - first % of->inner;
+        bool good = true;
+        width = rest < STRIP ? rest : STRIP;
+        for (npy_intp j = 0; j < width; j++)
+            good &= is_in_range(of, *part_of(job, first + j));
+        if (!good)
+            mend_squares(job, first, width, centre);
+    }
+}
+
 static PyObject *run_var(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     bool with_mean = kernel->data != NULL;
     PyObject *given[OPTIONS];
@@ -340,6 +377,7 @@ static PyObject *run_var(const native_kernel *kernel, PyObject *const *args, Py_
     const bool found = centre && (mean || !with_mean) && find_centres(&of, &job, centre, missed);
     PyMem_RawFree(space.heap);
     if (found && reduce_to_parts(&job, &of, VAR, centre, &space)) {
+        mend_all_squares(&job, centre);
         for (npy_intp i = 0; i < results; i++) {
             double *part = part_of(&job, i), less = (double)of.count * missed[i] * missed[i];
             *part = *part > less ? *part - less : *part;

@@ -316,32 +316,49 @@ static bool find_centres(const native_fold *of, const work *means, double *centr
     return true;
 }
 
+/* Of the squares of distances from a centre that misses the mean by so much. */
+static double squares_about_mean(const native_fold *of, double squares, double missed) {
+    const double less = (double)of->count * missed * missed;
+    return squares > less ? squares - less : squares;
+}
+
 /* Squares of a float past 2**64, or under 2**-52, leave what a float can hold. */
 static bool is_in_range(const native_fold *of, double squares) { return squares < 1e34 && squares > 2e-31 * (double)of->count; }
 
-/* Sums of squares that left the range of float, of columns from `first` on, once more in double, as PyTorch's all are. */
-static void mend_squares(const work *job, npy_intp first, npy_intp width, const double *centre) {
-    const native_fold *of = job->fold;
-    const npy_intp outer = first / of->inner, column = first % of->inner;
-    const uint32_t *wide = (const uint32_t *)PyArray_DATA(of->array) + outer * of->count * of->inner + column;
-    const uint16_t *half = (const uint16_t *)PyArray_DATA(of->array) + outer * of->count * of->inner + column;
-    double sums[STRIP] = {0};
-    for (npy_intp row = 0; row < of->count; row++, wide += of->inner, half += of->inner)
-        for (npy_intp j = 0; j < width; j++) {
-            const uint32_t bits = of->type == TYPE_F32 ? wide[j] : (uint32_t)half[j] << 16;
-            float x;
-            memcpy(&x, &bits, sizeof x);
-            sums[j] += (x - centre[first + j]) * (x - centre[first + j]);
-        }
-    for (npy_intp j = 0; j < width; j++)
-        *part_of(job, first + j) = sums[j];
+/* Adds to each sum the square of how far an element is from its centre, or from the one that all have. */
+static void add_squares(const native_fold *of, npy_intp from, npy_intp width, const double *centre, bool one, double *sums) {
+    const char *data = PyArray_BYTES(of->array) + from * TYPE_SIZE[of->type];
+    const ptrdiff_t steps[2] = {TYPE_SIZE[of->type], sizeof(float)};
+    float x[STRIP];
+    if (of->type == TYPE_F32)
+        memcpy(x, data, (size_t)width * sizeof *x);
+    else
+        PICK(cast_loops)->cast[of->type][TYPE_F32]((char *const[]){(char *)data, (char *)x}, steps, width);
+    for (npy_intp j = 0; j < width; j++) {
+        const double away = x[j] - centre[one ? 0 : j];
+        sums[j] += away * away;
+    }
 }
 
-static void mend_all_squares(const work *job, const double *centre) {
+/* Sums of squares that left the range of float, of a row or of columns from `first` on, once more in double, as PyTorch's all are. */
+static void mend_squares(const work *job, npy_intp first, npy_intp width, const double *centre, const double *missed) {
+    const native_fold *of = job->fold;
+    const npy_intp inner = of->inner, start = first / inner * of->count * inner + first % inner, wide = inner > 1 ? width : STRIP;
+    double sums[STRIP];
+    memset(sums, 0, (size_t)(wide < of->count * inner ? wide : of->count * inner) * sizeof *sums);
+    for (npy_intp row = 0; inner > 1 && row < of->count; row++)
+        add_squares(of, start + row * inner, width, centre + first, false, sums);
+    for (npy_intp i = 0; inner == 1 && i < of->count; i += STRIP)
+        add_squares(of, start + i, of->count - i < STRIP ? of->count - i : STRIP, centre + first, true, sums);
+    for (npy_intp j = 1; inner == 1 && j < STRIP && j < of->count; j++)
+        sums[0] += sums[j];
+    for (npy_intp j = 0; j < width; j++)
+        *part_of(job, first + j) = squares_about_mean(of, sums[j], missed[first + j]);
+}
+
+static void mend_all_squares(const work *job, const double *centre, const double *missed) {
     const native_fold *of = job->fold;
     const npy_intp results = of->outer * of->inner;
-    if (of->type != TYPE_F32 && of->type != TYPE_BF16)
-        return;
     for (npy_intp first = 0, width; first < results; first += width) {
         const npy_intp rest = of->inner - first % of->inner;
         bool good = true;
@@ -349,7 +366,7 @@ static void mend_all_squares(const work *job, const double *centre) {
         for (npy_intp j = 0; j < width; j++)
             good &= is_in_range(of, *part_of(job, first + j));
         if (!good)
-            mend_squares(job, first, width, centre);
+            mend_squares(job, first, width, centre, missed);
     }
 }
 
@@ -377,11 +394,14 @@ static PyObject *run_var(const native_kernel *kernel, PyObject *const *args, Py_
     const bool found = centre && (mean || !with_mean) && find_centres(&of, &job, centre, missed);
     PyMem_RawFree(space.heap);
     if (found && reduce_to_parts(&job, &of, VAR, centre, &space)) {
-        mend_all_squares(&job, centre);
+        bool good = true;
         for (npy_intp i = 0; i < results; i++) {
-            double *part = part_of(&job, i), less = (double)of.count * missed[i] * missed[i];
-            *part = *part > less ? *part - less : *part;
+            double *part = part_of(&job, i);
+            *part = squares_about_mean(&of, *part, missed[i]);
+            good &= is_in_range(&of, *part);
         }
+        if (!good && (of.type == TYPE_F32 || of.type == TYPE_BF16))
+            mend_all_squares(&job, centre, missed);
         double free = (double)of.count - correction;
         made = values_of(&job, free > 0 ? free : 0, given[ROOT] == Py_True);
         PyMem_RawFree(space.heap);

@@ -7,9 +7,9 @@
 #include <string.h>
 
 enum {
-    ROOM = 1024,                          /* parts that a short call has on the stack: the heap would cost it time */
-    NARROW = 64, WIDE = STRIP / NARROW,   /* columns of which WIDE rows are one, */
-    MANY = 64,                            /* where they are MANY */
+    ROOM = 1024,                        /* parts that a short call has on the stack: the heap would cost it time */
+    NARROW = 64, WIDE = STRIP / NARROW, /* columns of which WIDE rows are one, */
+    MANY = 64,                          /* where they are MANY */
 };
 
 typedef struct {
@@ -51,9 +51,10 @@ static void reduce_narrow(const work *job, const native_piece *at) {
     part.centre = job->centre ? centre : NULL;
     for (npy_intp k = 0; job->centre && k < WIDE; k++)
         memcpy(centre + k * inner, job->centre + at->kept, (size_t)inner * sizeof *centre);
+    const char *const behind = at->data + whole * wide * TYPE_SIZE[of->type];
     reduce_strip(&part, &(native_piece){.data = at->data, .rows = whole, .width = wide}, wide);
     if (rest)
-        reduce_strip(&part, &(native_piece){.data = at->data + whole * wide * TYPE_SIZE[of->type], .rows = rest, .width = inner, .part = wide}, inner);
+        reduce_strip(&part, &(native_piece){.data = behind, .rows = rest, .width = inner, .part = wide}, inner);
     const npy_intp count = WIDE + (rest > 0);
     for (npy_intp k = 0; job->places && k < count; k++)
         for (npy_intp j = 0; j < inner; j++) {

@@ -196,3 +196,25 @@ def test_the_number_of_threads_changes_no_bit(shape, dim):
                 assert kernel(name)[0](values, dim=dim).tobytes() == one.tobytes()
     finally:
         native.threads(before)
+
+
+@pytest.mark.parametrize("scale", [1e-36, 1e-30, 1e-22, 1e18, 1e20, 1e30])
+@pytest.mark.parametrize("dtype", ["float32", HALVES[1]], ids=str)
+@pytest.mark.parametrize("shape", [(70, 5), (70, 40), (9, 3000)])
+def test_deviations_whose_squares_no_float_holds(shape, dtype, scale):
+    """Squares are summed in double where those of single precision would be infinite or zero, along rows and columns."""
+    x = (np.random.default_rng(8).standard_normal(shape) * scale).astype(dtype)
+    for dim in (0, 1):
+        found = kernel("var")[0](x, dim=(dim,), correction=1, root=True)
+        np.testing.assert_allclose(
+            found.astype("f8"), x.astype("f8").std(dim, ddof=1), rtol=1e-6 if dtype == "float32" else 8e-3
+        )
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("count", [3, 10, 24, 97, 1000])
+def test_equal_elements_do_not_deviate(count, dtype):
+    """What rounding leaves of a mean of equal numbers does not count as their deviation, in rows and in columns."""
+    x = np.repeat(np.linspace(-40, 40, 70).astype(dtype)[:, None], count, 1)
+    for one, dim in ((x, 1), (np.ascontiguousarray(x.T), 0)):
+        assert kernel("var")[0](one, dim=(dim,), correction=1, root=True).max() < 1e-20

@@ -66,3 +66,39 @@ def test_the_first_of_equal_elements_is_the_place(width, dtype):
         if dtype == "float32":
             holes = np.where(np.resize(np.arange(11) % 11 == 7, values.shape), np.float32("nan"), values)
             np.testing.assert_array_equal(native(holes, dim=dim), holes.argmax(dim))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64"])
+@pytest.mark.parametrize("width", [1, 3, 4, 7, 8, 9, 16, 31, 32, 33, 40, 63, 64, 65, 100, 127, 128, 260, 600])
+def test_a_row_among_many_is_reduced_as_one_alone(width, dtype, isa):
+    """Rows that are reduced several at once have the sums and extremes of each by itself, those with a NaN or an infinity too."""
+    random = np.random.default_rng(8)
+    for rows in (1, 7, 8, 9, 75):
+        x = np.round(random.standard_normal((rows, width)) * 100).astype(dtype)  # whole, so that their sums are exact
+        if x.dtype.kind == "f":
+            x[rows // 2, width // 2] = np.nan
+            x[rows // 3, width - 1] = np.inf
+            x[rows - 1, 0] = -np.inf
+        exact = x.astype("f8") if x.dtype.kind == "f" else x
+        for name, numpy in (("sum", exact.sum), ("amax", exact.max), ("amin", exact.min)):
+            run = kernel(name)[0]
+            found = run(x, dim=1)
+            np.testing.assert_array_equal(found, numpy(1))
+            np.testing.assert_array_equal(found, [run(one, dim=0) for one in x])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "int64"])
+@pytest.mark.parametrize("columns", [1, 2, 15, 16, 17, 33, 63, 64, 65])
+def test_few_columns_have_the_first_of_equal_extremes(columns, dtype, isa):
+    """Of few columns, several rows of which are reduced as one, the first extreme counts and the first NaN, wherever rows are cut."""
+    random = np.random.default_rng(8)
+    for rows in (63, 64, 65, 72, 200, 4000):
+        x = random.integers(-2, 3, (rows, columns)).astype(dtype)
+        if x.dtype.kind == "f":
+            x[random.integers(rows, size=3), columns // 2] = np.nan
+        for name in ("max_dim", "min_dim"):
+            run, numpy = kernel(name)
+            for found, expected in zip(run(x, dim=0), numpy(x, dim=0), strict=True):
+                np.testing.assert_array_equal(found, expected)
+        found = kernel("sum")[0](x, dim=0)
+        np.testing.assert_array_equal(found, x.sum(0, dtype=found.dtype))

@@ -303,7 +303,7 @@ PyObject *lapack_finish(lapack_job *job, npy_intp count, double work, PyArrayObj
     bool good = true;
     for (int i = 0; i < arrays; i++)
         good = good && made[i];
-    const bool shares = !job->small && get_threads && get_threads() > 1;
+    const bool shares = !job->small && !job->calls_none && get_threads && get_threads() > 1;
     const bool alone = work >= WHOLE || (work * (double)count >= WORK && shares);
     if (good && alone) {
         Py_BEGIN_ALLOW_THREADS

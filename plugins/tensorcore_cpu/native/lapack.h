@@ -46,6 +46,7 @@ struct lapack_job {
     char options[4];
     double number;
     lapack_routine routine;
+    bool calls_none; /* of LAPACK's routines */
     const lapack_small_real *small; /* NULL where LAPACK's routine runs */
     lapack_room room;
     npy_intp scratch;

@@ -115,7 +115,7 @@ static void unpack_one(const lapack_job *job, npy_intp i, char *scratch) {
 }
 
 static PyObject *run_unpack_lu(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
-    lapack_job job = {.one = unpack_one};
+    lapack_job job = {.one = unpack_one, .calls_none = true};
     npy_intp count;
     if (!begin_factors(&job, args, nargs, kwnames, &count))
         return NULL;
@@ -141,11 +141,19 @@ static PyObject *run_unpack_lu(const native_kernel *kernel, PyObject *const *arg
 static void determinant_one(const lapack_job *job, npy_intp i, char *scratch) {
     const char *lu = lapack_at(&job->x, i), *swaps = lapack_at(&job->z, i);
     double real = 1, imaginary = 0;
+    if (!lapack_complex(job->kind)) {
+        for (npy_intp k = 0; k < job->rows; k++) {
+            const double x = real_at(job, lu + k * (job->x.row + job->x.column));
+            real *= swapped_with(job, swaps, k) == k ? x : -x;
+        }
+        put_real(job, at(job->made, job, i, 1), real);
+        return;
+    }
     for (npy_intp k = 0; k < job->rows; k++) {
         const char *x = lu + k * (job->x.row + job->x.column);
         const double sign = swapped_with(job, swaps, k) == k ? 1 : -1, a = sign * real_at(job, x), b = sign * imaginary_at(job, x);
         const double was = real;
-        real = lapack_complex(job->kind) ? was * a - imaginary * b : was * a;
+        real = was * a - imaginary * b;
         imaginary = was * b + imaginary * a;
     }
     put(job, at(job->made, job, i, 1), real, imaginary);
@@ -181,7 +189,7 @@ static void log_determinant_one(const lapack_job *job, npy_intp i, char *scratch
 
 static PyObject *run_determinant(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     const bool logarithm = kernel->data != NULL;
-    lapack_job job = {.one = logarithm ? log_determinant_one : determinant_one};
+    lapack_job job = {.one = logarithm ? log_determinant_one : determinant_one, .calls_none = true};
     npy_intp count;
     if (!begin_factors(&job, args, nargs, kwnames, &count) || job.rows != job.columns)
         return NULL;

@@ -241,6 +241,8 @@ int fill_init(void);
 
 extern const native_spec norm_kernels[];
 int norm_init(void);
+extern const native_spec statistics_kernels[];
+int statistics_init(void);
 
 extern const native_spec optim_kernels[];
 int optim_init(void);

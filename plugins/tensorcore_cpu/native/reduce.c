@@ -18,23 +18,15 @@ static const reduce_loops *loops;
 enum { DIM, KEEPDIM, DTYPE, CORRECTION, ROOT, OPTIONS };
 static PyObject *names[OPTIONS];
 
-enum {
-    GRAIN = 1 << 15, /* elements that are worth a second thread */
-    FEW = 64,        /* elements of rows that are turned over, but for sums */
-    NARROW = 16, WIDE = 8, MANY = 64, /* columns of which WIDE rows are one, where they are MANY */
-};
+/* So many elements of a row are reduced faster turned over, as measured on a Zen 4. */
+enum { FEW = 64, FEW_DOUBLES = 4, FEW_FLOATS = 8 }; /* the second and third where rows are reduced several at once */
 
 typedef enum { SUM, MEAN, APART, VAR, LARGEST, SMALLEST, PRODUCT } what; /* sums up to VAR */
 
-typedef struct {
-    const native_fold *fold;
-    const reduce_functions *run;
-    what kind;
-    native_cut cut;
-    const double *centre; /* [outer, inner], for APART and VAR */
-    double *parts;        /* [front, outer, pieces, inner] */
-    int64_t *places;      /* the same, where they are asked for */
-} work;
+#define PART double
+#define PART_TYPE TYPE_F64
+#define FUNCTIONS reduce_functions
+#include "reduce_ways.h"
 
 static bool is_real(native_type type) { return type == TYPE_F32 || type == TYPE_F64; }
 static bool is_integer(native_type type) { return type >= TYPE_I8 && type < TYPE_NONE; }
@@ -90,150 +82,55 @@ static void reduce_strip(const work *job, const native_piece *at, npy_intp step)
 /* Rounded as the products of elements are. */
 static double product_of(native_type type, double x, double y) { return type == TYPE_F32 ? (float)x * (float)y : x * y; }
 
-/* Columns that are fewer than a vector has elements: WIDE rows are one of as many times the columns, and what is left of the rows is
-   another; their parts come together behind them. */
-static void reduce_narrow(const work *job, const native_piece *at) {
-    const native_fold *of = job->fold;
-    const npy_intp inner = of->inner, wide = inner * WIDE, whole = at->rows / WIDE, rest = at->rows % WIDE;
-    double parts[(WIDE + 1) * NARROW], centre[WIDE * NARROW];
-    int64_t places[(WIDE + 1) * NARROW];
-    work part = *job;
-    part.parts = parts;
-    part.places = job->places ? places : NULL;
-    part.centre = centre;
-    for (npy_intp k = 0; job->centre && k < wide; k++)
-        centre[k] = job->centre[at->kept + k % inner];
-    reduce_strip(&part, &(native_piece){.data = at->data, .rows = whole, .width = wide}, wide);
-    if (rest)
-        reduce_strip(&part, &(native_piece){.data = at->data + whole * wide * TYPE_SIZE[of->type], .rows = rest, .width = inner, .part = wide}, inner);
-    for (npy_intp j = 0; j < inner; j++) {
-        double made = parts[j];
-        int64_t place = job->places ? places[j] * WIDE : 0;
-        for (npy_intp k = 1; k < WIDE + (rest > 0); k++) {
-            const double x = parts[k * inner + j];
-            const int64_t here = !job->places ? 0 : k < WIDE ? places[k * inner + j] * WIDE + k : places[k * inner + j] + whole * WIDE;
-            if (job->kind <= VAR || job->kind == PRODUCT) {
-                made = job->kind == PRODUCT ? product_of(of->type, made, x) : made + x;
-                continue;
-            }
-            const bool better = job->kind == LARGEST ? x > made : x < made, alike = x == made || (x != x && made != made);
-            if (better || (x != x && made == made) || (alike && here < place)) {
-                made = x;
-                place = here;
-            }
-        }
-        job->parts[at->part + j] = made;
-        if (job->places)
-            job->places[at->part + j] = place + at->first;
-    }
-}
+static bool goes_by_rows(const work *job) { return job->kind != APART && job->kind != VAR; }
 
-static void reduce_units(void *context, npy_intp begin, npy_intp end) {
-    const work *job = context;
-    const native_fold *of = job->fold;
-    const native_cut *cut = &job->cut;
-    for (npy_intp i = begin; i < end; i++) {
-        const native_piece at = native_piece_of(of, cut, STRIP, i);
-        if (of->inner == 1)
-            reduce_row(job, &at);
-        else if (of->inner <= NARROW && at.rows >= MANY)
-            reduce_narrow(job, &at);
-        else
-            reduce_strip(job, &at, of->inner);
-    }
-}
-
-/* Short rows, turned over. */
-static void reduce_turned(void *context, npy_intp begin, npy_intp end) {
-    const work *job = context;
-    _Alignas(64) char tile[TURNED_BYTES];
-    for (npy_intp i = begin; i < end; i++) {
-        const npy_intp first = i * job->cut.turned, rows = native_turned_rows(job->fold, &job->cut, first, tile);
-        reduce_strip(job, &(native_piece){.data = tile, .rows = job->fold->count, .width = rows, .part = first, .kept = first}, rows);
-    }
-}
-
-/* Rows of one piece each, of which sums, products and extremes are made with no more than what is asked for. */
-static void reduce_whole_rows(void *context, npy_intp begin, npy_intp end) {
-    const work *job = context;
-    const native_fold *of = job->fold;
-    const npy_intp row = of->count * TYPE_SIZE[of->type];
-    const char *data = PyArray_BYTES(of->array);
+static void reduce_rows(const work *job, const char *data, npy_intp rows, double *into) {
+    const npy_intp count = job->fold->count, row = count * TYPE_SIZE[job->fold->type];
     if (job->kind <= MEAN)
-        for (npy_intp i = begin; i < end; i++)
-            job->parts[i] = job->run->sum(data + i * row, of->count);
+        job->run->sums(data, rows, count, into);
     else if (job->kind == PRODUCT)
-        for (npy_intp i = begin; i < end; i++)
-            job->parts[i] = job->run->product(data + i * row, of->count);
+        for (npy_intp i = 0; i < rows; i++)
+            into[i] = job->run->product(data + i * row, count);
     else
-        for (npy_intp i = begin; i < end; i++)
-            job->parts[i] = job->run->extreme(data + i * row, of->count, job->kind == LARGEST);
+        job->run->extremes(data, rows, count, job->kind == LARGEST, into);
 }
 
-/* Brings `count` rows of parts, `step` apart, together in the first one, which is `width` long. */
-static void join_rows(const work *job, npy_intp first, npy_intp width, npy_intp count, npy_intp step) {
-    for (npy_intp begin = first; begin < first + width; begin += STRIP) {
-        double lost[STRIP], *made = job->parts + begin;
-        const npy_intp columns = first + width - begin < STRIP ? first + width - begin : STRIP;
+static void join_sums(double *made, npy_intp width, npy_intp count, npy_intp step) {
+    for (npy_intp begin = 0; begin < width; begin += STRIP) {
+        double lost[STRIP];
+        const npy_intp columns = width - begin < STRIP ? width - begin : STRIP;
         memset(lost, 0, (size_t)columns * sizeof *lost);
-        for (npy_intp row = 1; row < count; row++) {
-            const double *parts = made + row * step;
-            if (job->kind <= VAR) {
-                for (npy_intp j = 0; j < columns; j++) {
-                    double before = made[j], x = parts[j], after = before + x, part = after - before;
-                    lost[j] += (before - (after - part)) + (x - part);
-                    made[j] = after;
-                }
+        for (npy_intp row = 1; row < count; row++)
+            for (npy_intp j = 0; j < columns; j++) {
+                double before = made[begin + j], x = made[row * step + begin + j], after = before + x, part = after - before;
+                lost[j] += (before - (after - part)) + (x - part);
+                made[begin + j] = after;
+            }
+        for (npy_intp j = 0; j < columns; j++)
+            made[begin + j] += lost[j] == lost[j] ? lost[j] : 0;
+    }
+}
+
+static void join_rows(const work *job, double *made, int64_t *places, npy_intp width, npy_intp count, npy_intp step) {
+    if (job->kind <= VAR) {
+        join_sums(made, width, count, step);
+        return;
+    }
+    for (npy_intp row = 1; row < count; row++)
+        for (npy_intp j = 0; j < width; j++) {
+            const npy_intp k = row * step + j;
+            const double x = made[k], best = made[j];
+            if (job->kind == PRODUCT) {
+                made[j] = product_of(job->fold->type, best, x);
                 continue;
             }
-            for (npy_intp j = 0; j < columns; j++) {
-                double x = parts[j];
-                if (job->kind == PRODUCT)
-                    made[j] = product_of(job->fold->type, made[j], x);
-                else if ((job->kind == LARGEST ? x > made[j] : x < made[j]) || (x != x && made[j] == made[j])) {
-                    made[j] = x;
-                    if (job->places)
-                        job->places[begin + j] = job->places[begin + j + row * step];
-                }
+            const bool better = job->kind == LARGEST ? x > best : x < best, alike = x == best || (x != x && best != best);
+            if (better || (x != x && best == best) || (alike && places && places[k] < places[j])) {
+                made[j] = x;
+                if (places)
+                    places[j] = places[k];
             }
         }
-        for (npy_intp j = 0; job->kind <= VAR && j < columns; j++)
-            made[j] += lost[j] == lost[j] ? lost[j] : 0;
-    }
-}
-
-static void join(const work *job) {
-    const native_fold *of = job->fold;
-    const npy_intp inner = of->inner, rows = job->cut.pieces * inner;
-    for (npy_intp outer = 0; job->cut.pieces > 1 && outer < of->front * of->outer; outer++)
-        join_rows(job, outer * rows, inner, job->cut.pieces, inner);
-    for (npy_intp i = 0; of->front > 1 && i < of->outer; i++)
-        join_rows(job, i * rows, 1, of->front, of->outer * rows);
-}
-
-/* Room for parts and, behind them, places: on the stack for those of a short call, which would wait for the heap. */
-enum { ROOM = 1024 };
-
-typedef struct {
-    double here[ROOM];
-    double *heap;
-} room;
-
-static bool reduce(const native_fold *of, what kind, const double *centre, bool with_places, room *space, work *job) {
-    *job = (work){.fold = of, .run = &loops->of[of->type], .kind = kind, .cut = native_cut_fold(of, STRIP, kind <= MEAN ? native_few_added(of->type) : FEW), .centre = centre};
-    const npy_intp pieces = of->front * of->outer * job->cut.pieces, parts = pieces * of->inner;
-    const npy_intp words = with_places ? 2 * parts : parts;
-    space->heap = NULL;
-    if (words > ROOM && !(space->heap = PyMem_RawMalloc((size_t)words * sizeof(double)))) {
-        PyErr_NoMemory();
-        return false;
-    }
-    job->parts = space->heap ? space->heap : space->here;
-    job->places = with_places ? (int64_t *)(job->parts + parts) : NULL;
-    const bool whole = of->inner == 1 && job->cut.pieces == 1 && kind != APART && kind != VAR && !with_places;
-    native_parallel(job->cut.units, job->cut.grain, job->cut.turned ? reduce_turned : whole ? reduce_whole_rows : reduce_units, job);
-    join(job);
-    return true;
 }
 
 /* The value of each result, divided and its root taken, as elements of `type`. What is asked for does not change from one result
@@ -263,32 +160,57 @@ static void values_half(const double *parts, char *values, npy_intp count, bool 
     }
 }
 
+/* A sum beyond the dtype is infinite, and so is its mean, as in PyTorch; half types are summed as floats. */
+static void write_results(const work *job, const double *parts, npy_intp to, npy_intp count) {
+    const bool first_rounded = job->type != TYPE_F64 && job->kind == MEAN;
+    char *made = job->made + to * TYPE_SIZE[job->type];
+    if (job->type == TYPE_F32)
+        values_f32(parts, (float *)made, count, first_rounded, job->divisor, job->root);
+    else if (job->type != TYPE_F64)
+        values_half(parts, made, count, first_rounded, job->divisor, job->root, job->type);
+    else if ((const char *)parts != made)
+        values_f64(parts, (double *)made, count, false, job->divisor, job->root);
+}
+
+static work work_of(const native_fold *of, what kind, bool with_places) {
+    work job = {.fold = of, .run = &loops->of[of->type], .kind = kind, .type = of->type, .divisor = 1};
+    const bool at_once = goes_by_rows(&job) && kind != PRODUCT && !with_places;
+    job.cut = native_cut_fold(of, STRIP, !at_once ? FEW : of->type == TYPE_F64 ? FEW_DOUBLES : FEW_FLOATS);
+    return job;
+}
+
+/* The parts of a job are in the room then. */
+static bool reduce_to_parts(work *job, const native_fold *of, what kind, const double *centre, room *space) {
+    *job = work_of(of, kind, false);
+    job->centre = centre;
+    return reduce(job, space);
+}
+
 /* A new array of the reduced values, divided by `divisor`. */
-static PyObject *values_of(const native_fold *of, const work *job, double divisor, bool root) {
+static PyObject *reduced(const native_fold *of, what kind, const double *centre, double divisor, bool root) {
     PyArrayObject *made = native_empty(of->ndim, of->shape, of->type);
+    work job = work_of(of, kind, false);
+    room space;
     if (!made)
         return NULL;
-    /* A sum beyond the dtype is infinite, and so is its mean, as in PyTorch; half types are summed as floats. */
-    const bool first_rounded = of->type != TYPE_F64 && job->kind == MEAN;
-    const npy_intp pieces = job->cut.pieces, runs = pieces == 1 ? 1 : of->outer, length = of->outer * of->inner / runs;
-    for (npy_intp run = 0; run < runs; run++) {
-        const double *parts = job->parts + run * pieces * of->inner;
-        char *values = PyArray_BYTES(made) + run * length * TYPE_SIZE[of->type];
-        if (of->type == TYPE_F32)
-            values_f32(parts, (float *)values, length, first_rounded, divisor, root);
-        else if (of->type == TYPE_F64)
-            values_f64(parts, (double *)values, length, first_rounded, divisor, root);
-        else
-            values_half(parts, values, length, first_rounded, divisor, root, of->type);
-    }
+    job.centre = centre;
+    job.made = PyArray_BYTES(made);
+    job.divisor = divisor;
+    job.root = root;
+    if (!reduce(&job, &space))
+        Py_CLEAR(made);
     return (PyObject *)made;
 }
 
-static PyObject *places_of(const native_fold *of, const work *job) {
-    PyArrayObject *made = native_empty(of->ndim, of->shape, TYPE_I64);
-    for (npy_intp outer = 0; made && outer < of->outer; outer++)
-        memcpy((int64_t *)PyArray_DATA(made) + outer * of->inner, job->places + outer * job->cut.pieces * of->inner,
-               (size_t)of->inner * sizeof(int64_t));
+/* The same of parts that are in a room. */
+static PyObject *values_of(work *job, double divisor, bool root) {
+    PyArrayObject *made = native_empty(job->fold->ndim, job->fold->shape, job->type);
+    if (made) {
+        job->made = PyArray_BYTES(made);
+        job->divisor = divisor;
+        job->root = root;
+        write_from_parts(job, NULL);
+    }
     return (PyObject *)made;
 }
 
@@ -306,8 +228,6 @@ static PyObject *run_reduction(const native_kernel *kernel, PyObject *const *arg
     what kind = *(const what *)kernel->data;
     PyObject *given[OPTIONS];
     native_fold of;
-    work job;
-    room space;
     if (!options(args, nargs, kwnames, DTYPE + 1, given) ||
         !native_fold_around(&of, args[0], native_array_type(args[0]), given[DIM], given[KEEPDIM]))
         return NULL;
@@ -321,32 +241,20 @@ static PyObject *run_reduction(const native_kernel *kernel, PyObject *const *arg
         return NULL;
     if (!is_real(of.type) && kind >= LARGEST)
         return native_integer_extreme(&of, kind == LARGEST);
-    if (!reduce(&of, kind, NULL, false, &space, &job))
-        return NULL;
-    PyObject *made = values_of(&of, &job, kind == MEAN ? (double)(of.front * of.count) : 1, false);
-    PyMem_RawFree(space.heap);
-    return made;
+    return reduced(&of, kind, NULL, kind == MEAN ? (double)(of.front * of.count) : 1, false);
 }
 
 /* Half types by way of floats. */
 static PyObject *run_product(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     PyObject *given[OPTIONS], *made = NULL;
     native_fold of;
-    work job;
-    room space;
     const native_type type = nargs == 1 ? native_array_type(args[0]) : TYPE_NONE;
     if ((type > TYPE_F16 && type != TYPE_I64) || !options(args, nargs, kwnames, DTYPE + 1, given) || !native_is_none(given[DTYPE]))
         return NULL;
     const bool half = native_is_half(type);
     PyObject *x = half ? native_converted((PyArrayObject *)args[0], type, TYPE_F32) : Py_NewRef(args[0]);
-    if (x && native_fold_around(&of, x, half ? TYPE_F32 : type, given[DIM], given[KEEPDIM])) {
-        if (type == TYPE_I64) {
-            made = native_integer_product(&of);
-        } else if (reduce(&of, PRODUCT, NULL, false, &space, &job)) {
-            made = values_of(&of, &job, 1, false);
-            PyMem_RawFree(space.heap);
-        }
-    }
+    if (x && native_fold_around(&of, x, half ? TYPE_F32 : type, given[DIM], given[KEEPDIM]))
+        made = type == TYPE_I64 ? native_integer_product(&of) : reduced(&of, PRODUCT, NULL, 1, false);
     Py_XDECREF(x);
     if (made && half)
         Py_SETREF(made, native_converted((PyArrayObject *)made, TYPE_F32, type));
@@ -362,24 +270,25 @@ static PyObject *run_place(const native_kernel *kernel, PyObject *const *args, P
     const place_kind *asked = kernel->data;
     PyObject *given[OPTIONS];
     native_fold of;
-    work job;
-    room space;
     if (!options(args, nargs, kwnames, KEEPDIM + 1, given) || (asked->with_values && !given[DIM]) ||
         !native_folded_anyhow(&of, args[0], native_array_type(args[0]), given[DIM], given[KEEPDIM]) ||
         (native_is_none(given[DIM]) && !PyArray_IS_C_CONTIGUOUS(of.array))) /* places among all are those in row-major order */
         return NULL;
     if (!is_real(of.type))
         return native_integer_place(&of, asked->kind == LARGEST, asked->with_values);
-    if (!reduce(&of, asked->kind, NULL, true, &space, &job))
-        return NULL;
-    PyObject *places = places_of(&of, &job), *made = places;
-    if (asked->with_values && places) {
-        PyObject *values = values_of(&of, &job, 1, false);
-        made = values ? PyTuple_Pack(2, values, places) : NULL;
-        Py_XDECREF(values);
-        Py_DECREF(places);
+    PyArrayObject *places = native_empty(of.ndim, of.shape, TYPE_I64);
+    PyArrayObject *values = places && asked->with_values ? native_empty(of.ndim, of.shape, of.type) : NULL;
+    PyObject *made = NULL;
+    if (places && (values || !asked->with_values)) {
+        work job = work_of(&of, asked->kind, true);
+        room space;
+        job.made = values ? PyArray_BYTES(values) : NULL;
+        job.places = PyArray_DATA(places);
+        if (reduce(&job, &space))
+            made = values ? PyTuple_Pack(2, values, places) : Py_NewRef(places);
     }
-    PyMem_RawFree(space.heap);
+    Py_XDECREF(values);
+    Py_XDECREF(places);
     return made;
 }
 
@@ -399,12 +308,66 @@ static bool find_centres(const native_fold *of, const work *means, double *centr
         const double mean = *part_of(means, i) / (double)of->count;
         centre[i] = of->type == TYPE_F64 ? mean : (float)mean;
     }
-    if (!reduce(of, APART, centre, false, &space, &job))
+    if (!reduce_to_parts(&job, of, APART, centre, &space))
         return false;
     for (npy_intp i = 0; i < results; i++)
         missed[i] = *part_of(&job, i) / (double)of->count;
     PyMem_RawFree(space.heap);
     return true;
+}
+
+/* Of the squares of distances from a centre that misses the mean by so much: nothing where they differ by their rounding. */
+static double squares_about_mean(const native_fold *of, double squares, double missed) {
+    const double less = (double)of->count * missed * missed;
+    return squares < less ? 0 : squares - less;
+}
+
+/* Squares of a float past 2**64, or under 2**-52, leave what a float can hold. */
+static bool is_in_range(const native_fold *of, double squares) { return squares < 1e34 && squares > 2e-31 * (double)of->count; }
+
+/* Adds to each sum the square of how far an element is from its centre, or from the one that all have. */
+static void add_squares(const native_fold *of, npy_intp from, npy_intp width, const double *centre, bool one, double *sums) {
+    const char *data = PyArray_BYTES(of->array) + from * TYPE_SIZE[of->type];
+    const ptrdiff_t steps[2] = {TYPE_SIZE[of->type], sizeof(float)};
+    float x[STRIP];
+    if (of->type == TYPE_F32)
+        memcpy(x, data, (size_t)width * sizeof *x);
+    else
+        PICK(cast_loops)->cast[of->type][TYPE_F32]((char *const[]){(char *)data, (char *)x}, steps, width);
+    for (npy_intp j = 0; j < width; j++) {
+        const double away = x[j] - centre[one ? 0 : j];
+        sums[j] += away * away;
+    }
+}
+
+/* Sums of squares that left the range of float, of a row or of columns from `first` on, once more in double, as PyTorch's all are. */
+static void mend_squares(const work *job, npy_intp first, npy_intp width, const double *centre, const double *missed) {
+    const native_fold *of = job->fold;
+    const npy_intp inner = of->inner, start = first / inner * of->count * inner + first % inner, wide = inner > 1 ? width : STRIP;
+    double sums[STRIP];
+    memset(sums, 0, (size_t)(wide < of->count * inner ? wide : of->count * inner) * sizeof *sums);
+    for (npy_intp row = 0; inner > 1 && row < of->count; row++)
+        add_squares(of, start + row * inner, width, centre + first, false, sums);
+    for (npy_intp i = 0; inner == 1 && i < of->count; i += STRIP)
+        add_squares(of, start + i, of->count - i < STRIP ? of->count - i : STRIP, centre + first, true, sums);
+    for (npy_intp j = 1; inner == 1 && j < STRIP && j < of->count; j++)
+        sums[0] += sums[j];
+    for (npy_intp j = 0; j < width; j++)
+        *part_of(job, first + j) = squares_about_mean(of, sums[j], missed[first + j]);
+}
+
+static void mend_all_squares(const work *job, const double *centre, const double *missed) {
+    const native_fold *of = job->fold;
+    const npy_intp results = of->outer * of->inner;
+    for (npy_intp first = 0, width; first < results; first += width) {
+        const npy_intp rest = of->inner - first % of->inner;
+        bool good = true;
+        width = rest < STRIP ? rest : STRIP;
+        for (npy_intp j = 0; j < width; j++)
+            good &= is_in_range(of, *part_of(job, first + j));
+        if (!good)
+            mend_squares(job, first, width, centre, missed);
+    }
 }
 
 static PyObject *run_var(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
@@ -421,22 +384,26 @@ static PyObject *run_var(const native_kernel *kernel, PyObject *const *args, Py_
         PyErr_Clear();
         return NULL;
     }
-    if (!reduce(&of, MEAN, NULL, false, &space, &job))
+    if (!reduce_to_parts(&job, &of, MEAN, NULL, &space))
         return NULL;
-    PyObject *mean = with_mean ? values_of(&of, &job, (double)of.count, false) : NULL, *made = NULL;
+    PyObject *mean = with_mean ? values_of(&job, (double)of.count, false) : NULL, *made = NULL;
     const npy_intp results = of.outer * of.inner;
     double *centre = PyMem_RawMalloc((size_t)results * 2 * sizeof(double)), *missed = centre + results;
     if (!centre)
         PyErr_NoMemory();
     const bool found = centre && (mean || !with_mean) && find_centres(&of, &job, centre, missed);
     PyMem_RawFree(space.heap);
-    if (found && reduce(&of, VAR, centre, false, &space, &job)) {
+    if (found && reduce_to_parts(&job, &of, VAR, centre, &space)) {
+        bool good = true;
         for (npy_intp i = 0; i < results; i++) {
-            double *part = part_of(&job, i), less = (double)of.count * missed[i] * missed[i];
-            *part = *part > less ? *part - less : *part;
+            double *part = part_of(&job, i);
+            *part = squares_about_mean(&of, *part, missed[i]);
+            good &= is_in_range(&of, *part);
         }
+        if (!good && (of.type == TYPE_F32 || of.type == TYPE_BF16))
+            mend_all_squares(&job, centre, missed);
         double free = (double)of.count - correction;
-        made = values_of(&of, &job, free > 0 ? free : 0, given[ROOT] == Py_True);
+        made = values_of(&job, free > 0 ? free : 0, given[ROOT] == Py_True);
         PyMem_RawFree(space.heap);
     }
     PyMem_RawFree(centre);
@@ -450,18 +417,12 @@ static PyObject *run_var(const native_kernel *kernel, PyObject *const *args, Py_
 
 PyObject *native_norm_along(PyObject *x, PyObject *dim, PyObject *keepdim) {
     native_fold of;
-    work job;
-    room space;
     if (!native_folded_anyhow(&of, x, native_array_type(x), dim, keepdim) || is_integer(of.type))
         return NULL;
     double *centre = PyMem_RawCalloc((size_t)(of.outer * of.inner), sizeof *centre);
     if (!centre)
         return PyErr_NoMemory();
-    PyObject *made = NULL;
-    if (reduce(&of, VAR, centre, false, &space, &job)) {
-        made = values_of(&of, &job, 1, true);
-        PyMem_RawFree(space.heap);
-    }
+    PyObject *made = reduced(&of, VAR, centre, 1, true);
     PyMem_RawFree(centre);
     return made;
 }

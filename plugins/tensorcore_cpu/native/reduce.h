@@ -10,6 +10,7 @@ enum { STRIP = 512 }; /* columns that are reduced together */
    half types in float, and doubles with what their additions lose. `apart` is the distance from a centre, `away` its square. */
 typedef struct {
     double (*sum)(const void *row, ptrdiff_t count);
+    void (*sums)(const void *data, ptrdiff_t rows, ptrdiff_t count, double *into); /* of rows one after another */
     double (*apart)(const void *row, ptrdiff_t count, double centre);
     double (*away)(const void *row, ptrdiff_t count, double centre);
     /* Adds `rows` rows of `width` columns, `step` elements apart, to into[width]. */
@@ -18,6 +19,7 @@ typedef struct {
     void (*away_strip)(const void *data, ptrdiff_t rows, ptrdiff_t step, ptrdiff_t width, const double *centre, double *into);
     /* The extreme of a row, the first NaN if there is one; `largest` or the smallest. */
     double (*extreme)(const void *row, ptrdiff_t count, bool largest);
+    void (*extremes)(const void *data, ptrdiff_t rows, ptrdiff_t count, bool largest, double *into);
     ptrdiff_t (*place)(const void *row, ptrdiff_t count, bool largest);
     /* Of each column: values[width] and places[width] begin as those of row 0. */
     void (*extreme_strip)(const void *data, ptrdiff_t rows, ptrdiff_t step, ptrdiff_t width, bool largest, void *values);

@@ -15,24 +15,17 @@ enum { DIM, KEEPDIM, OPTIONS };
 static PyObject *names[OPTIONS];
 
 enum {
+    AT_ONCE = 32, /* bytes of rows that are reduced several at once */
     LOOK = 1024, /* elements between looks at whether any, or all, is decided */
-    ROOM = 256,
-    FEW = 64, /* elements of rows that are turned over, but for sums and counts */
-    NARROW = 16, WIDE = 8, MANY = 64, /* columns of which WIDE rows are one, where they are MANY */
+    FEW = 64, FEW_ADDED = 24, FEW_LONG = 8, /* elements of rows that are turned over: any, of sums and counts, and of those of int64 */
 };
 
 typedef enum { SUM, COUNT, ANY, ALL, PRODUCT, LARGEST, SMALLEST } what; /* products are of int64 */
 
-typedef struct {
-    const native_fold *of;
-    const integer_functions *run;
-    what kind;
-    native_cut cut;
-    int64_t *parts;  /* [front, outer, pieces, inner] */
-    int64_t *places; /* the same, where they are asked for */
-    int64_t *made; /* the result's own elements where they are int64, else NULL: one part of each is the result */
-    int64_t here[ROOM], *heap; /* where both are otherwise: those of a short call would wait for the heap */
-} work;
+#define PART int64_t
+#define PART_TYPE TYPE_I64
+#define FUNCTIONS integer_functions
+#include "reduce_ways.h"
 
 /* Whether any, or all, of a row are not zero. */
 static bool decided(const work *job, const char *row, npy_intp count) {
@@ -40,7 +33,7 @@ static bool decided(const work *job, const char *row, npy_intp count) {
     bool answer = all;
     for (npy_intp i = 0; i < count && answer == all; i += LOOK) {
         const npy_intp piece = count - i < LOOK ? count - i : LOOK;
-        const npy_intp found = job->run->count(row + i * TYPE_SIZE[job->of->type], piece);
+        const npy_intp found = job->run->count(row + i * TYPE_SIZE[job->fold->type], piece);
         answer = all ? found == piece : found > 0;
     }
     return answer;
@@ -86,173 +79,87 @@ static void reduce_strip(const work *job, const native_piece *at, npy_intp step)
     }
 }
 
-/* Columns that are fewer than a vector has elements: WIDE rows are one of as many times the columns, and what is left of the rows is
-   another; their parts come together behind them. */
-static void reduce_narrow(const work *job, const native_piece *at) {
-    const native_fold *of = job->of;
-    const npy_intp inner = of->inner, wide = inner * WIDE, whole = at->rows / WIDE, rest = at->rows % WIDE;
-    int64_t parts[(WIDE + 1) * NARROW], places[(WIDE + 1) * NARROW];
-    work part = {.of = of, .run = job->run, .kind = job->kind, .parts = parts, .places = job->places ? places : NULL};
-    reduce_strip(&part, &(native_piece){.data = at->data, .rows = whole, .width = wide}, wide);
-    if (rest)
-        reduce_strip(&part, &(native_piece){.data = at->data + whole * wide * TYPE_SIZE[of->type], .rows = rest, .width = inner, .part = wide}, inner);
-    for (npy_intp j = 0; j < inner; j++) {
-        for (npy_intp k = 0; job->places && k < WIDE + (rest > 0); k++) {
-            int64_t *place = places + k * inner + j;
-            *place = k < WIDE ? *place * WIDE + k : *place + whole * WIDE;
-        }
-        int64_t made = parts[j], place = job->places ? places[j] : 0;
-        for (npy_intp k = 1; k < WIDE + (rest > 0); k++) {
-            const int64_t x = parts[k * inner + j], here = job->places ? places[k * inner + j] : 0;
-            if (job->kind <= COUNT) {
-                made += x;
-            } else if (job->kind == PRODUCT) {
-                made *= x;
-            } else if (job->kind == ANY || job->kind == LARGEST ? x > made : x < made) {
-                made = x;
-                place = here;
-            } else if (x == made && here < place) {
-                place = here;
-            }
-        }
-        job->parts[at->part + j] = made;
-        if (job->places)
-            job->places[at->part + j] = place + at->first;
-    }
+static bool goes_by_rows(const work *job) { return job->kind <= COUNT || job->kind >= LARGEST; }
+
+static rows_loop rows_loop_of(const integer_functions *run, what kind) {
+    return kind == SUM ? run->sums : kind == LARGEST ? run->largest_rows : kind == SMALLEST ? run->smallest_rows : NULL;
 }
 
-static void reduce_units(void *context, npy_intp begin, npy_intp end) {
-    const work *job = context;
-    const native_fold *of = job->of;
-    for (npy_intp i = begin; i < end; i++) {
-        const native_piece at = native_piece_of(of, &job->cut, INTEGER_STRIP, i);
-        if (of->inner == 1)
-            reduce_row(job, &at);
-        else if (of->inner <= NARROW && at.rows >= MANY)
-            reduce_narrow(job, &at);
-        else
-            reduce_strip(job, &at, of->inner);
-    }
-}
-
-/* Short rows, turned over. */
-static void reduce_turned(void *context, npy_intp begin, npy_intp end) {
-    const work *job = context;
-    _Alignas(64) char tile[TURNED_BYTES];
-    for (npy_intp i = begin; i < end; i++) {
-        const npy_intp first = i * job->cut.turned, rows = native_turned_rows(job->of, &job->cut, first, tile);
-        reduce_strip(job, &(native_piece){.data = tile, .rows = job->of->count, .width = rows, .part = first}, rows);
-    }
-}
-
-/* Rows of one piece each, of which sums, counts and extremes are made with no more than what is asked for. */
-static void reduce_whole_rows(void *context, npy_intp begin, npy_intp end) {
-    const work *job = context;
-    const native_fold *of = job->of;
-    const npy_intp row = of->count * TYPE_SIZE[of->type];
-    const char *data = PyArray_BYTES(of->array);
-    if (job->kind <= COUNT) {
-        int64_t (*const run)(const void *, ptrdiff_t) = job->kind == SUM ? job->run->sum : job->run->count;
-        for (npy_intp i = begin; i < end; i++)
-            job->parts[i] = run(data + i * row, of->count);
+static void reduce_rows(const work *job, const char *data, npy_intp rows, int64_t *into) {
+    const npy_intp count = job->fold->count, row = count * TYPE_SIZE[job->fold->type];
+    const rows_loop loop = rows_loop_of(job->run, job->kind);
+    if (loop) {
+        loop(data, rows, count, into);
         return;
     }
-    for (npy_intp i = begin; i < end; i++)
-        job->parts[i] = job->run->extreme(data + i * row, of->count, job->kind == LARGEST);
+    if (job->kind <= COUNT) {
+        int64_t (*const run)(const void *, ptrdiff_t) = job->kind == SUM ? job->run->sum : job->run->count;
+        for (npy_intp i = 0; i < rows; i++)
+            into[i] = run(data + i * row, count);
+        return;
+    }
+    for (npy_intp i = 0; i < rows; i++)
+        into[i] = job->run->extreme(data + i * row, count, job->kind == LARGEST);
 }
 
-/* Brings `count` rows of parts, `step` apart, together in the first one, which is `width` long. */
-static void join_rows(const work *job, npy_intp first, npy_intp width, npy_intp count, npy_intp step) {
+static void join_rows(const work *job, int64_t *made, int64_t *places, npy_intp width, npy_intp count, npy_intp step) {
     for (npy_intp row = 1; row < count; row++)
-        for (npy_intp j = first; j < first + width; j++) {
-            int64_t *made = job->parts + j, x = made[row * step];
+        for (npy_intp j = 0; j < width; j++) {
+            const npy_intp k = row * step + j;
+            const int64_t x = made[k], best = made[j];
             if (job->kind <= COUNT) {
-                *made += x;
+                made[j] += x;
             } else if (job->kind == PRODUCT) {
-                *made *= x;
-            } else if (job->kind == ANY || job->kind == LARGEST ? x > *made : x < *made) {
-                *made = x;
-                if (job->places)
-                    job->places[j] = job->places[j + row * step];
+                made[j] *= x;
+            } else if ((job->kind == ANY || job->kind == LARGEST ? x > best : x < best) || (x == best && places && places[k] < places[j])) {
+                made[j] = x;
+                if (places)
+                    places[j] = places[k];
             }
         }
 }
 
-static bool reduce(work *job, bool with_places) {
-    const native_fold *of = job->of;
-    job->cut = native_cut_fold(of, INTEGER_STRIP, job->kind <= COUNT ? native_few_added(of->type) : FEW);
-    if ((job->kind == ANY || job->kind == ALL) && of->inner == 1 && job->cut.pieces > 1) { /* a row is looked at until it is decided */
-        job->cut.pieces = 1;
-        job->cut.length = of->count;
-        job->cut.units = of->front * of->outer;
-    }
-    const npy_intp inner = of->inner, pieces = job->cut.pieces, parts = of->front * of->outer * pieces * inner;
-    const npy_intp words = with_places ? 2 * parts : parts;
-    const bool direct = job->made && !with_places && pieces == 1 && of->front == 1;
-    job->heap = NULL;
-    if (!direct && words > ROOM && !(job->heap = PyMem_RawMalloc((size_t)words * sizeof(int64_t)))) {
-        PyErr_NoMemory();
-        return false;
-    }
-    job->parts = direct ? job->made : job->heap ? job->heap : job->here;
-    job->places = with_places ? job->parts + parts : NULL;
-    const bool whole = of->inner == 1 && pieces == 1 && !with_places && (job->kind <= COUNT || job->kind >= LARGEST);
-    native_parallel(job->cut.units, job->cut.grain, job->cut.turned ? reduce_turned : whole ? reduce_whole_rows : reduce_units, job);
-    for (npy_intp outer = 0; pieces > 1 && outer < of->front * of->outer; outer++)
-        join_rows(job, outer * pieces * inner, inner, pieces, inner);
-    for (npy_intp i = 0; of->front > 1 && i < of->outer; i++)
-        join_rows(job, i * pieces, 1, of->front, of->outer * pieces);
-    return true;
-}
-
-/* Results */
-
-/* Of each result the first of its `pieces` parts. */
-static void copy_parts(const work *job, const int64_t *parts, native_type type, char *made) {
-    const native_fold *of = job->of;
-    const bool half = type == TYPE_BF16 || type == TYPE_F16;
-    const native_loop convert = PICK(cast_loops)->cast[TYPE_I64][half ? TYPE_I16 : type];
-    const npy_intp runs = job->cut.pieces == 1 ? 1 : of->outer, length = of->outer * of->inner / runs;
-    const ptrdiff_t steps[2] = {sizeof *parts, TYPE_SIZE[type]};
-    for (npy_intp run = 0; run < runs; run++) {
-        char *const data[2] = {(char *)(parts + run * job->cut.pieces * of->inner), made + run * length * TYPE_SIZE[type]};
-        convert(data, steps, length);
-    }
-    for (npy_intp i = 0; half && i < of->outer * of->inner; i++)
+static void write_results(const work *job, const int64_t *parts, npy_intp to, npy_intp count) {
+    const bool half = native_is_half(job->type);
+    char *made = job->made + to * TYPE_SIZE[job->type];
+    const ptrdiff_t steps[2] = {sizeof *parts, TYPE_SIZE[job->type]};
+    if ((const char *)parts == made)
+        return;
+    PICK(cast_loops)->cast[TYPE_I64][half ? TYPE_I16 : job->type]((char *const[]){(char *)parts, made}, steps, count);
+    for (npy_intp i = 0; half && i < count; i++)
         ((int16_t *)made)[i] = native_key_bits(((const int16_t *)made)[i]);
 }
 
-static PyArrayObject *array_of(const work *job, const int64_t *parts, native_type type) {
-    PyArrayObject *made = native_empty(job->of->ndim, job->of->shape, type);
-    if (made)
-        copy_parts(job, parts, type, PyArray_BYTES(made));
-    return made;
+/* The elements at some places along the reduced dim. */
+static void copy_from(const native_fold *of, const int64_t *places, char *made) {
+    const npy_intp size = TYPE_SIZE[of->type];
+    for (npy_intp outer = 0; outer < of->outer; outer++)
+        for (npy_intp j = 0; j < of->inner; j++, made += size)
+            memcpy(made, PyArray_BYTES(of->array) + ((outer * of->count + *places++) * of->inner + j) * size, (size_t)size);
 }
 
-/* The elements at some places along the reduced dim. */
-static PyArrayObject *values_at(const native_fold *of, const int64_t *places) {
-    PyArrayObject *made = native_empty(of->ndim, of->shape, of->type);
-    const npy_intp size = TYPE_SIZE[of->type];
-    for (npy_intp outer = 0, i = 0; made && outer < of->outer; outer++)
-        for (npy_intp j = 0; j < of->inner; j++, i++)
-            memcpy(PyArray_BYTES(made) + i * size,
-                   PyArray_BYTES(of->array) + ((outer * of->count + places[i]) * of->inner + j) * size, (size_t)size);
-    return made;
+static work work_of(const native_fold *of, what kind, native_type type, bool with_places) {
+    work job = {.fold = of, .run = &PICK(integer_loops)->of[of->type], .kind = kind, .type = type, .divisor = 1};
+    const bool at_once = !with_places && rows_loop_of(job.run, kind); /* all rows that are as long as a vector */
+    const npy_intp few = at_once ? AT_ONCE / TYPE_SIZE[of->type] - 1 : kind > COUNT ? FEW : of->type == TYPE_I64 ? FEW_LONG : FEW_ADDED;
+    job.cut = native_cut_fold(of, STRIP, few);
+    if ((kind == ANY || kind == ALL) && of->inner == 1 && job.cut.pieces > 1) { /* a row is looked at until it is decided */
+        job.cut.pieces = 1;
+        job.cut.length = of->count;
+        job.cut.units = of->front * of->outer;
+    }
+    return job;
 }
 
 static PyObject *reduced(const native_fold *of, what kind, native_type type) {
     PyArrayObject *made = native_empty(of->ndim, of->shape, type);
     if (!made)
         return NULL;
-    work job = {.of = of, .run = &PICK(integer_loops)->of[of->type], .kind = kind};
-    job.made = type == TYPE_I64 ? PyArray_DATA(made) : NULL;
-    if (!reduce(&job, false)) {
-        Py_DECREF(made);
-        return NULL;
-    }
-    if (job.parts != job.made)
-        copy_parts(&job, job.parts, type, PyArray_BYTES(made));
-    PyMem_RawFree(job.heap);
+    work job = work_of(of, kind, type, false);
+    room space;
+    job.made = PyArray_BYTES(made);
+    if (!reduce(&job, &space))
+        Py_CLEAR(made);
     return (PyObject *)made;
 }
 
@@ -269,19 +176,25 @@ PyObject *native_integer_extreme(const native_fold *of, bool largest) {
 }
 
 PyObject *native_integer_place(const native_fold *of, bool largest, bool with_values) {
-    work job = {.of = of, .run = &PICK(integer_loops)->of[of->type], .kind = largest ? LARGEST : SMALLEST};
-    if (!job.run->place || !reduce(&job, true))
+    work job = work_of(of, largest ? LARGEST : SMALLEST, of->type, true);
+    room space;
+    if (!job.run->place)
         return NULL;
     const bool halves = native_is_half(of->type); /* whose keys make one number of both zeros */
-    PyArrayObject *places = array_of(&job, job.places, TYPE_I64);
-    PyObject *made = (PyObject *)places;
-    if (with_values && places) {
-        PyArrayObject *values = halves ? values_at(of, PyArray_DATA(places)) : array_of(&job, job.parts, of->type);
-        made = values ? PyTuple_Pack(2, values, places) : NULL;
-        Py_XDECREF(values);
-        Py_DECREF(places);
+    PyArrayObject *places = native_empty(of->ndim, of->shape, TYPE_I64);
+    PyArrayObject *values = places && with_values ? native_empty(of->ndim, of->shape, of->type) : NULL;
+    PyObject *made = NULL;
+    if (places && (values || !with_values)) {
+        job.made = values && !halves ? PyArray_BYTES(values) : NULL;
+        job.places = PyArray_DATA(places);
+        if (reduce(&job, &space)) {
+            if (values && halves)
+                copy_from(of, PyArray_DATA(places), PyArray_BYTES(values));
+            made = values ? PyTuple_Pack(2, values, places) : Py_NewRef(places);
+        }
     }
-    PyMem_RawFree(job.heap);
+    Py_XDECREF(values);
+    Py_XDECREF(places);
     return made;
 }
 

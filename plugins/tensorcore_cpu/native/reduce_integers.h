@@ -2,17 +2,18 @@
 #ifndef TENSORCORE_NATIVE_REDUCE_INTEGERS_H
 #define TENSORCORE_NATIVE_REDUCE_INTEGERS_H
 
-#include "types.h"
-
-enum { INTEGER_STRIP = 512 }; /* columns that are reduced together */
+#include "reduce.h"
 
 /* Sums wrap around. The extremes of half types are those of their keys: integers in the order of the numbers, past all of which
    is NaN (`native_key_bits` gives the number back); where they are is told by keys that make one number of both zeros. */
+typedef void (*rows_loop)(const void *data, ptrdiff_t rows, ptrdiff_t count, int64_t *into);
+
 typedef struct {
     int64_t (*sum)(const void *row, ptrdiff_t count);
     int64_t (*count)(const void *row, ptrdiff_t count); /* of what is not zero */
     int64_t (*extreme)(const void *row, ptrdiff_t count, bool largest);
     ptrdiff_t (*place)(const void *row, ptrdiff_t count, bool largest, int64_t *key); /* the first one */
+    rows_loop sums, largest_rows, smallest_rows; /* of rows one after another; NULL where short ones are better turned over */
     /* Of `rows` rows of `width` columns, `step` elements apart; sums and counts are added to into[width]. */
     void (*sum_strip)(const void *data, ptrdiff_t rows, ptrdiff_t step, ptrdiff_t width, int64_t *into);
     void (*count_strip)(const void *data, ptrdiff_t rows, ptrdiff_t step, ptrdiff_t width, int64_t *into);

@@ -131,18 +131,16 @@ static PyObject *run_sums(const native_kernel *kernel, PyObject *const *args, Py
 
 static PyObject *run_products(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     PyObject *dim;
-    const native_type type = native_array_type(args[0]);
-    return type == TYPE_NONE || !read_dim(args, nargs, kwnames, &dim)
-               ? NULL
-               : scanned(&(scan_run){.loop = PICK(scan_loops)->product[type]}, args[0], dim, type, false);
+    const native_type type = read_dim(args, nargs, kwnames, &dim) ? native_array_type(args[0]) : TYPE_NONE;
+    return type == TYPE_NONE ? NULL : scanned(&(scan_run){.loop = PICK(scan_loops)->product[type]}, args[0], dim, type, false);
 }
 
 /* cummax, and with data cummin. */
 static PyObject *run_extremes(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     PyObject *dim;
-    const native_type type = native_array_type(args[0]);
+    const native_type type = read_dim(args, nargs, kwnames, &dim) ? native_array_type(args[0]) : TYPE_NONE;
     const scan_loops *loops = PICK(scan_loops);
-    if (type == TYPE_NONE || !read_dim(args, nargs, kwnames, &dim))
+    if (type == TYPE_NONE)
         return NULL;
     return scanned(&(scan_run){.with_places = (kernel->data ? loops->smallest : loops->largest)[type]}, args[0], dim, type, false);
 }

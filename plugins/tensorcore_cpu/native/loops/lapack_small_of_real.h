@@ -159,14 +159,23 @@ ALWAYS_INLINE void F(by_wide_triangle)(const REAL *a, int n, bool upper, bool un
     }
 }
 
-ALWAYS_INLINE void F(triangular_wide)(const REAL *given, int line, int n, bool upper, bool turned, bool unit, REAL *right, int count,
-                                      int wide) {
+/* Right sides by a triangle, or, where there are row swaps, by both triangles of the factors; MOST_WIDE of them at a time. */
+ALWAYS_INLINE void F(solve_wide)(const REAL *given, int line, int n, bool upper, bool turned, bool unit, const int *pivots, REAL *right,
+                                 int count, int wide) {
     REAL a[MOST_WIDE * MOST_WIDE], b[MOST_WIDE * MOST_WIDE];
     F(widen)(given, line, n, n, turned, a, wide);
-    for (int c = 0; c < count; c += MOST_WIDE, right += MOST_WIDE * n) {
-        const int here = count - c < MOST_WIDE ? count - c : MOST_WIDE;
+    for (int first = 0; first < count; first += MOST_WIDE, right += MOST_WIDE * n) {
+        const int here = count - first < MOST_WIDE ? count - first : MOST_WIDE;
         F(widen)(right, n, n, here, false, b, wide);
-        F(by_wide_triangle)(a, n, upper != turned, unit, b, here, wide);
+        for (int c = 0; pivots && !turned && c < here; c++)
+            for (int k = 0; k < n; k++)
+                F(swap)(b + c * wide, k, pivots[k] - 1);
+        if (pivots)
+            F(by_wide_triangle)(a, n, false, !turned, b, here, wide);
+        F(by_wide_triangle)(a, n, pivots ? true : upper != turned, pivots ? turned : unit, b, here, wide);
+        for (int c = 0; pivots && turned && c < here; c++)
+            for (int k = n - 1; k >= 0; k--)
+                F(swap)(b + c * wide, k, pivots[k] - 1);
         F(narrow)(b, n, here, false, right, wide);
     }
 }
@@ -175,7 +184,7 @@ static void F(triangular)(const void *a, int line, int n, bool upper, bool turne
 #define BODY(n)                     \
     for (int c = 0; c < count; c++) \
     F(by_triangle)(a, line, n, upper, turned, unit, (REAL *)b + c * n)
-#define WIDE_BODY(wide) F(triangular_wide)(a, line, n, upper, turned, unit, b, count, wide)
+#define WIDE_BODY(wide) F(solve_wide)(a, line, n, upper, turned, unit, NULL, b, count, wide)
     EACH_SIZE(n, BODY, WIDE_BODY)
 #undef BODY
 #undef WIDE_BODY
@@ -199,27 +208,9 @@ ALWAYS_INLINE void F(lu_solve_of)(const REAL *a, int line, int n, bool turned, c
     }
 }
 
-ALWAYS_INLINE void F(lu_solve_wide)(const REAL *given, int line, int n, bool turned, const int *pivots, REAL *right, int count, int wide) {
-    REAL a[MOST_WIDE * MOST_WIDE], b[MOST_WIDE * MOST_WIDE];
-    F(widen)(given, line, n, n, turned, a, wide);
-    for (int first = 0; first < count; first += MOST_WIDE, right += MOST_WIDE * n) {
-        const int here = count - first < MOST_WIDE ? count - first : MOST_WIDE;
-        F(widen)(right, n, n, here, false, b, wide);
-        for (int c = 0; c < here && !turned; c++)
-            for (int k = 0; k < n; k++)
-                F(swap)(b + c * wide, k, pivots[k] - 1);
-        F(by_wide_triangle)(a, n, false, !turned, b, here, wide);
-        F(by_wide_triangle)(a, n, true, turned, b, here, wide);
-        for (int c = 0; c < here && turned; c++)
-            for (int k = n - 1; k >= 0; k--)
-                F(swap)(b + c * wide, k, pivots[k] - 1);
-        F(narrow)(b, n, here, false, right, wide);
-    }
-}
-
 static void F(lu_solve)(const void *a, int line, int n, bool turned, const int *pivots, void *b, int count) {
 #define BODY(n) F(lu_solve_of)(a, line, n, turned, pivots, b, count)
-#define WIDE_BODY(wide) F(lu_solve_wide)(a, line, n, turned, pivots, b, count, wide)
+#define WIDE_BODY(wide) F(solve_wide)(a, line, n, true, turned, false, pivots, b, count, wide)
     EACH_SIZE(n, BODY, WIDE_BODY)
 #undef BODY
 #undef WIDE_BODY

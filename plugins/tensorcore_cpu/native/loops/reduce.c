@@ -63,6 +63,38 @@ ROWS_OF_TWO(f64, i64, pd)
         return none ? best : (type)NAN;                                                                       \
     }
 
+/* Of rows one after another, as many at once as a vector has elements; those with a NaN among them one by one. */
+#define ROW_EXTREMES(name, type, suffix, mask, lanes, better)                                                 \
+    static void name##_of_rows(const type *data, ptrdiff_t rows, ptrdiff_t count, double *into) {             \
+        ptrdiff_t i = 0;                                                                                      \
+        for (; count >= lanes && i + lanes <= rows; i += lanes) {                                             \
+            row_##suffix best[lanes];                                                                         \
+            row_##mask nan = {0};                                                                             \
+            for (int k = 0; k < lanes; k++) {                                                                 \
+                const type *at = data + (i + k) * count;                                                      \
+                row_##suffix all = load_##suffix(at + count - lanes), x;                                      \
+                nan |= unordered_##suffix(all, all);                                                          \
+                for (ptrdiff_t j = 0; j + lanes < count; j += lanes) {                                        \
+                    x = load_##suffix(at + j);                                                                \
+                    nan |= unordered_##suffix(x, x);                                                          \
+                    all = better##_##suffix(x, all);                                                          \
+                }                                                                                             \
+                best[k] = all;                                                                                \
+            }                                                                                                 \
+            for (int half = lanes / 2; half; half /= 2)                                                       \
+                for (int k = 0; k < half; k++)                                                                \
+                    best[k] = better##_##suffix(ROW_ZIP_##suffix(best[k], best[k + half], 0),                 \
+                                                ROW_ZIP_##suffix(best[k], best[k + half], lanes / 2));        \
+            bool none = true;                                                                                 \
+            for (int k = 0; k < lanes; k++)                                                                   \
+                none &= !nan[k];                                                                              \
+            for (int k = 0; k < lanes; k++)                                                                   \
+                into[i + k] = none ? best[0][k] : name(data + (i + k) * count, count);                        \
+        }                                                                                                     \
+        for (; i < rows; i++)                                                                                 \
+            into[i] = name(data + i * count, count);                                                          \
+    }
+
 #define STRIP_EXTREME(name, type, index, beats)                                                               \
     ALWAYS_INLINE type name##_of(type x, type best) { return ((x beats best) | (x != x)) ? x : best; }        \
     static void name(const type *data, ptrdiff_t rows, ptrdiff_t step, ptrdiff_t width, type *values) {       \
@@ -103,6 +135,11 @@ ROWS_OF_TWO(f64, i64, pd)
 #define FAMILY(suffix, type, mask, lanes, index)                                                              \
     ROW_EXTREME(largest_##suffix, type, suffix, mask, lanes, larger, >)                                       \
     ROW_EXTREME(smallest_##suffix, type, suffix, mask, lanes, smaller, <)                                     \
+    ROW_EXTREMES(largest_##suffix, type, suffix, mask, lanes, larger)                                         \
+    ROW_EXTREMES(smallest_##suffix, type, suffix, mask, lanes, smaller)                                       \
+    static void extremes_##suffix(const void *data, ptrdiff_t rows, ptrdiff_t count, bool largest, double *into) { \
+        (largest ? largest_##suffix##_of_rows : smallest_##suffix##_of_rows)(data, rows, count, into);        \
+    }                                                                                                         \
     STRIP_EXTREME(largest_strip_##suffix, type, index, >)                                                     \
     STRIP_EXTREME(smallest_strip_##suffix, type, index, <)                                                    \
     static double extreme_##suffix(const void *row, ptrdiff_t count, bool largest) {                          \
@@ -249,10 +286,10 @@ static bool all_bytes(const uint8_t *row, ptrdiff_t count) {
 }
 
 #define SUMS(from, columns)                                                                                   \
-    .sum = sum_##from, .apart = apart_##from, .away = away_##from, .sum_strip = sum_##columns##_##from,       \
+    .sum = sum_##from, .sums = sums_##from, .apart = apart_##from, .away = away_##from, .sum_strip = sum_##columns##_##from,       \
     .apart_strip = apart_strip_##from, .away_strip = away_strip_##from
 #define FUNCTIONS(suffix)                                                                                     \
-    {SUMS(suffix, columns), .extreme = extreme_##suffix, .place = place_##suffix, .extreme_strip = extreme_strip_##suffix, \
+    {SUMS(suffix, columns), .extreme = extreme_##suffix, .extremes = extremes_##suffix, .place = place_##suffix, .extreme_strip = extreme_strip_##suffix, \
      .place_strip = place_strip_##suffix, .product = product_##suffix, .product_strip = product_strip_##suffix, .scan = scan_##suffix, .scan_strip = scan_strip_##suffix}
 
 const reduce_loops ISA(reduce_loops) = {

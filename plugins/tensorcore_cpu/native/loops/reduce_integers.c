@@ -1,7 +1,12 @@
 /* Reductions of rows and of strips of columns of integers and bools, counts of what is not zero, extremes of half types. */
 #include "loop.h"
+#include "zip.h"
 
 #include "../reduce_integers.h"
+
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
 
 #include <string.h>
 
@@ -149,7 +154,7 @@ static int64_t product(const int64_t *row, ptrdiff_t count) {
     }                                                                                                         \
     static void name##_strip(const void *data, ptrdiff_t rows, ptrdiff_t step, ptrdiff_t width, int64_t *into) { \
         const type *at = data;                                                                                \
-        type best[INTEGER_STRIP];                                                                             \
+        type best[STRIP];                                                                             \
         for (ptrdiff_t j = 0; j < width; j++)                                                                 \
             best[j] = KEY(at[j]);                                                                             \
         for (ptrdiff_t row = 1; row < rows; row++) {                                                          \
@@ -165,8 +170,8 @@ static int64_t product(const int64_t *row, ptrdiff_t count) {
     static void name##_place_strip(const void *data, ptrdiff_t rows, ptrdiff_t step, ptrdiff_t width, int64_t *keys, \
                                    int64_t *places) {                                                         \
         const type *at = data;                                                                                \
-        type best[INTEGER_STRIP];                                                                             \
-        index found[INTEGER_STRIP] = {0};                                                                     \
+        type best[STRIP];                                                                             \
+        index found[STRIP] = {0};                                                                     \
         for (ptrdiff_t j = 0; j < width; j++)                                                                 \
             best[j] = PLACE_KEY(at[j]);                                                                       \
         for (ptrdiff_t row = 1; row < rows; row++) {                                                          \
@@ -210,6 +215,80 @@ INTEGER_EXTREMES(i32, int32_t, int32_t)
 INTEGER_EXTREMES(i64, int64_t, int64_t)
 INTEGER_EXTREMES(u8, uint8_t, int32_t)
 
+/* Of rows one after another, as many at once as a vector has elements: what goes from lane to lane is joined for all of them. */
+typedef int32_t narrow __attribute__((vector_size(WIDE * 8)));
+typedef narrow narrow_anywhere __attribute__((aligned(1), may_alias));
+enum { NARROW = 2 * WIDE };
+#if VECTOR > 16
+#define ZIP_wide ZIP_4
+#define ZIP_narrow ZIP_8
+#else
+#define ZIP_wide ZIP_2
+#define ZIP_narrow ZIP_4
+#endif
+
+/* GCC 12 makes three instructions of these where there is one or two. */
+#if defined(__AVX512VL__)
+#define EXTREME_wide(max, x, y) (wide)_mm256_##max##_epi64((__m256i)(x), (__m256i)(y))
+#endif
+#if defined(__AVX2__)
+#define EXTREME_narrow(max, x, y) (narrow)_mm256_##max##_epi32((__m256i)(x), (__m256i)(y))
+#endif
+#define CHOSEN(x, y, is_x) (((x) & (is_x)) | ((y) & ~(is_x)))
+#ifdef EXTREME_wide
+ALWAYS_INLINE wide larger_wide(wide x, wide y) { return EXTREME_wide(max, x, y); }
+ALWAYS_INLINE wide smaller_wide(wide x, wide y) { return EXTREME_wide(min, x, y); }
+#else
+ALWAYS_INLINE wide larger_wide(wide x, wide y) { return CHOSEN(x, y, x > y); }
+ALWAYS_INLINE wide smaller_wide(wide x, wide y) { return CHOSEN(x, y, x < y); }
+#endif
+#ifdef EXTREME_narrow
+ALWAYS_INLINE narrow larger_narrow(narrow x, narrow y) { return EXTREME_narrow(max, x, y); }
+ALWAYS_INLINE narrow smaller_narrow(narrow x, narrow y) { return EXTREME_narrow(min, x, y); }
+#else
+ALWAYS_INLINE narrow larger_narrow(narrow x, narrow y) { return CHOSEN(x, y, x > y); }
+ALWAYS_INLINE narrow smaller_narrow(narrow x, narrow y) { return CHOSEN(x, y, x < y); }
+#endif
+
+#define AT_ONCE(name, type, vector, lanes, LAST, JOIN, one)                                                   \
+    static void name(const void *data, ptrdiff_t rows, ptrdiff_t count, int64_t *into) {                      \
+        const ptrdiff_t new = (count - 1) % lanes + 1; /* elements of the last vector, which begins early */  \
+        vector is_new;                                                                                        \
+        ptrdiff_t i = 0;                                                                                      \
+        for (int k = 0; k < lanes; k++)                                                                       \
+            is_new[k] = k < lanes - new ? 0 : -1;                                                             \
+        (void)is_new;                                                                                         \
+        for (; count >= lanes && count < 32 * lanes && i + lanes <= rows; i += lanes) {                        \
+            vector of[lanes];                                                                                 \
+            for (int k = 0; k < lanes; k++) {                                                                 \
+                const type *row = (const type *)data + (i + k) * count;                                       \
+                vector all = LAST(*(const vector##_anywhere *)(row + count - lanes), is_new);                 \
+                for (ptrdiff_t j = 0; j + lanes < count; j += lanes) {                                        \
+                    const vector x = *(const vector##_anywhere *)(row + j);                                   \
+                    all = JOIN(x, all);                                                                       \
+                }                                                                                             \
+                of[k] = all;                                                                                  \
+            }                                                                                                 \
+            for (int half = lanes / 2; half; half /= 2)                                                       \
+                for (int k = 0; k < half; k++) {                                                              \
+                    const vector x = ZIP_##vector(of[k], of[k + half], 0), y = ZIP_##vector(of[k], of[k + half], lanes / 2); \
+                    of[k] = JOIN(x, y);                                                                       \
+                }                                                                                             \
+            for (int k = 0; k < lanes; k++)                                                                   \
+                into[i + k] = of[0][k];                                                                       \
+        }                                                                                                     \
+        for (; i < rows; i++)                                                                                 \
+            into[i] = one((const type *)data + i * count, count);                                             \
+    }
+#define ADDED(x, y) ((x) + (y))
+#define ALL_OF_IT(x, is_new) (x)
+#define WHAT_IS_NEW(x, is_new) ((x) & (is_new))
+AT_ONCE(sums_i64, int64_t, wide, WIDE, WHAT_IS_NEW, ADDED, sum_i64)
+AT_ONCE(largest_rows_i64, int64_t, wide, WIDE, ALL_OF_IT, larger_wide, largest_i64)
+AT_ONCE(smallest_rows_i64, int64_t, wide, WIDE, ALL_OF_IT, smaller_wide, smallest_i64)
+AT_ONCE(largest_rows_i32, int32_t, narrow, NARROW, ALL_OF_IT, larger_narrow, largest_i32)
+AT_ONCE(smallest_rows_i32, int32_t, narrow, NARROW, ALL_OF_IT, smaller_narrow, smallest_i32)
+
 /* Without a condition, of which GCC 12 makes no vectors in a reduction. */
 ALWAYS_INLINE int16_t chosen(int16_t key, int16_t nan, bool is_nan) {
     const int16_t all = (int16_t)-is_nan;
@@ -238,10 +317,12 @@ HALF_EXTREMES(f16, 0x7c00)
 #define PLACES(suffix)                                                                                        \
     .extreme = extreme_##suffix, .extreme_strip = extreme_##suffix##_strip, .place = place_##suffix,          \
     .place_strip = place_##suffix##_strip
-#define ALL_OF(suffix) {.sum = sum_##suffix, .sum_strip = sum_##suffix##_strip, COUNTS(suffix), PLACES(suffix)}
+#define ALL_OF(suffix) .sum = sum_##suffix, .sum_strip = sum_##suffix##_strip, COUNTS(suffix), PLACES(suffix)
 
 const integer_loops ISA(integer_loops) = {.product = product, .of = {
     [TYPE_F32] = {COUNTS(f32)}, [TYPE_F64] = {COUNTS(f64)}, [TYPE_BF16] = {COUNTS(half), PLACES(bf16)},
-    [TYPE_F16] = {COUNTS(half), PLACES(f16)}, [TYPE_I8] = ALL_OF(i8), [TYPE_I16] = ALL_OF(i16), [TYPE_I32] = ALL_OF(i32),
-    [TYPE_I64] = ALL_OF(i64), [TYPE_U8] = ALL_OF(u8), [TYPE_BOOL] = ALL_OF(u8),
+    [TYPE_F16] = {COUNTS(half), PLACES(f16)}, [TYPE_I8] = {ALL_OF(i8)}, [TYPE_I16] = {ALL_OF(i16)},
+    [TYPE_I32] = {ALL_OF(i32), .largest_rows = largest_rows_i32, .smallest_rows = smallest_rows_i32},
+    [TYPE_I64] = {ALL_OF(i64), .sums = sums_i64, .largest_rows = largest_rows_i64, .smallest_rows = smallest_rows_i64},
+    [TYPE_U8] = {ALL_OF(u8)}, [TYPE_BOOL] = {ALL_OF(u8)},
 }};

@@ -5,6 +5,7 @@
 
 #include "half.h"
 #include "loop.h"
+#include "zip.h"
 
 #include "../reduce.h"
 
@@ -128,7 +129,7 @@ static const int64_t TAIL_f64[2 * ROW_F64] = {[ROW_F64 ... 2 * ROW_F64 - 1] = -1
 
 /* Of elements `from` in memory, which are `type` in registers. */
 #define ROW_SUM(name, from, stored, suffix, type, mask, lanes, expression)                                    \
-    static double name(const void *row, ptrdiff_t count, double centre) {                                     \
+    ALWAYS_INLINE wide_sum name##_wide(const void *row, ptrdiff_t count, double centre, double *rest) {       \
         typedef row_##mask mask_anywhere __attribute__((aligned(1), may_alias));                              \
         const stored *data = row;                                                                             \
         const type c = (type)centre;                                                                          \
@@ -158,11 +159,16 @@ static const int64_t TAIL_f64[2 * ROW_F64] = {[ROW_F64 ... 2 * ROW_F64 - 1] = -1
             }                                                                                                 \
             add_block_##suffix(&sum, ((s[0] + s[1]) + (s[2] + s[3])) + ((s[4] + s[5]) + (s[6] + s[7])));      \
         }                                                                                                     \
-        double rest = 0;                                                                                      \
+        *rest = 0;                                                                                            \
         for (; i < count; i++) {                                                                              \
             type x = one_##from(data[i]);                                                                     \
-            rest += expression;                                                                               \
+            *rest += expression;                                                                              \
         }                                                                                                     \
+        return sum;                                                                                           \
+    }                                                                                                         \
+    static double name(const void *row, ptrdiff_t count, double centre) {                                     \
+        double rest;                                                                                          \
+        const wide_sum sum = name##_wide(row, count, centre, &rest);                                          \
         return total_##suffix(sum, rest);                                                                     \
     }
 
@@ -170,6 +176,117 @@ static const int64_t TAIL_f64[2 * ROW_F64] = {[ROW_F64 ... 2 * ROW_F64 - 1] = -1
 #define PAIRS_1(k) s[k]
 #define PAIRS_4(k) ((s[k] + s[k + 1]) + (s[k + 2] + s[k + 3]))
 #define PAIRS_8(k) (PAIRS_4(k) + PAIRS_4(k + 4))
+
+#if VECTOR > 16
+#define ROW_ZIP_f32 ZIP_8
+#define ROW_ZIP_f64 ZIP_4
+#else
+#define ROW_ZIP_f32 ZIP_4
+#define ROW_ZIP_f64 ZIP_2
+#endif
+
+/* The totals of as many rows as a vector has doubles, by the additions of one. */
+
+ALWAYS_INLINE row_f64 totals_f32(const wide_sum *of) {
+    row_f64 rows[ROW_F64];
+    for (int k = 0; k < ROW_F64; k++)
+        rows[k] = of[k].sum;
+    for (int half = ROW_F64 / 2; half; half /= 2)
+        for (int k = 0; k < half; k++)
+            rows[k] = ROW_ZIP_f64(rows[k], rows[k + half], 0) + ROW_ZIP_f64(rows[k], rows[k + half], ROW_F64 / 2);
+    return rows[0];
+}
+
+/* Element k of each vector goes to vector k. */
+ALWAYS_INLINE void turn_rows(row_f64 *of) {
+    for (int step = 1; step < ROW_F64; step *= 2) {
+        row_f64 made[ROW_F64];
+        for (int k = 0; k < ROW_F64 / 2; k++) {
+            made[2 * k] = ROW_ZIP_f64(of[k], of[k + ROW_F64 / 2], 0);
+            made[2 * k + 1] = ROW_ZIP_f64(of[k], of[k + ROW_F64 / 2], ROW_F64 / 2);
+        }
+        memcpy(of, made, sizeof made);
+    }
+}
+
+ALWAYS_INLINE row_f64 totals_f64(const wide_sum *of) {
+    row_f64 sums[ROW_F64], losses[ROW_F64], lost;
+    wide_sum all = {{0}, {0}};
+    for (int k = 0; k < ROW_F64; k++) {
+        sums[k] = of[k].sum;
+        losses[k] = of[k].lost;
+    }
+    turn_rows(sums);
+    turn_rows(losses);
+    all.sum += sums[0];
+    lost = losses[0];
+    for (int k = 1; k < ROW_F64; k++) {
+        add_block_f64(&all, sums[k]);
+        lost += losses[k];
+    }
+    lost += all.lost;
+    return all.sum + (row_f64)((row_i64)lost & (lost == lost));
+}
+
+/* Rows one after another, some at once: what is added from lane to lane, and waited for, is that of all of them. A row that is one
+   block has the sums that ROW_SUM would give it; `n` vectors behind whole rounds of chains, of which there are some or none, are
+   known to the compiler, or all sums of few elements would wait for a jump. */
+#define ROW_SUMS(from, stored, suffix, mask, lanes)                                                                           \
+    ALWAYS_INLINE wide_sum block_of_##from(const stored *data, ptrdiff_t count, bool more, int n) {                           \
+        typedef row_##mask mask_anywhere __attribute__((aligned(1), may_alias));                                              \
+        row_##suffix s[CHAINS], last = load_##from(data + count - lanes);                                                     \
+        wide_sum sum = {{0}, {0}};                                                                                            \
+        last = (row_##suffix)((row_##mask)last & *(const mask_anywhere *)(TAIL_##suffix + count % lanes));                    \
+        for (int k = 0; k < CHAINS && more; k++)                                                                              \
+            s[k] = load_in_##from(data, k);                                                                                   \
+        for (data += more ? CHAINS * lanes : 0; more && (count -= CHAINS * lanes) >= CHAINS * lanes; data += CHAINS * lanes)  \
+            for (int k = 0; k < CHAINS; k++)                                                                                  \
+                s[k] += load_in_##from(data, k);                                                                              \
+        for (int k = 0; k < n; k++)                                                                                           \
+            s[k] = more ? s[k] + load_##from(data + k * lanes) : load_##from(data + k * lanes);                               \
+        const int used = more ? CHAINS : n;                                                                                   \
+        const row_##suffix upper = used > 3 ? s[2] + s[3] : s[2], fourth = used > 5 ? s[4] + s[5] : s[4];                     \
+        row_##suffix all = used > 1 ? s[0] + s[1] : s[0];                                                                     \
+        all = used > 2 ? all + upper : all;                                                                                   \
+        last = used > 7 ? s[6] + (s[7] + last) : used > 6 ? s[6] + last : last;                                               \
+        all += used > 4 ? fourth + last : last;                                                                               \
+        add_block_##suffix(&sum, all);                                                                                        \
+        return sum;                                                                                                           \
+    }                                                                                                                         \
+    ALWAYS_INLINE ptrdiff_t sums_by_##from(const stored *row, ptrdiff_t rows, ptrdiff_t count, bool more, int n, double *into) {\
+        ptrdiff_t i = 0;                                                                                                      \
+        for (; i + ROW_F64 <= rows; i += ROW_F64) {                                                                           \
+            wide_sum of[ROW_F64];                                                                                             \
+            for (int k = 0; k < ROW_F64; k++)                                                                                 \
+                of[k] = block_of_##from(row + (i + k) * count, count, more, n);                                               \
+            const row_f64 made = totals_##suffix(of);                                                                         \
+            memcpy(into + i, &made, sizeof made);                                                                             \
+        }                                                                                                                     \
+        return i;                                                                                                             \
+    }                                                                                                                         \
+    static void sums_##from(const void *data, ptrdiff_t rows, ptrdiff_t count, double *into) {                                \
+        ptrdiff_t i = 0;                                                                                                      \
+        if (count >= lanes && count < FLUSH_##suffix * CHAINS * lanes)                                                        \
+            switch (count / lanes < CHAINS ? count / lanes : CHAINS + count / lanes % CHAINS) {                               \
+            case 1: i = sums_by_##from(data, rows, count, false, 1, into); break;                                             \
+            case 2: i = sums_by_##from(data, rows, count, false, 2, into); break;                                             \
+            case 3: i = sums_by_##from(data, rows, count, false, 3, into); break;                                             \
+            case 4: i = sums_by_##from(data, rows, count, false, 4, into); break;                                             \
+            case 5: i = sums_by_##from(data, rows, count, false, 5, into); break;                                             \
+            case 6: i = sums_by_##from(data, rows, count, false, 6, into); break;                                             \
+            case 7: i = sums_by_##from(data, rows, count, false, 7, into); break;                                             \
+            case CHAINS + 0: i = sums_by_##from(data, rows, count, true, 0, into); break;                                     \
+            case CHAINS + 1: i = sums_by_##from(data, rows, count, true, 1, into); break;                                     \
+            case CHAINS + 2: i = sums_by_##from(data, rows, count, true, 2, into); break;                                     \
+            case CHAINS + 3: i = sums_by_##from(data, rows, count, true, 3, into); break;                                     \
+            case CHAINS + 4: i = sums_by_##from(data, rows, count, true, 4, into); break;                                     \
+            case CHAINS + 5: i = sums_by_##from(data, rows, count, true, 5, into); break;                                     \
+            case CHAINS + 6: i = sums_by_##from(data, rows, count, true, 6, into); break;                                     \
+            case CHAINS + 7: i = sums_by_##from(data, rows, count, true, 7, into); break;                                     \
+            }                                                                                                                 \
+        for (; i < rows; i++)                                                                                                 \
+            into[i] = sum_of_##from((const stored *)data + i * count, count, 0);                                              \
+    }
 
 /* Adds a vector of floats to some columns; doubles with what they lose. */
 ALWAYS_INLINE void add_columns_f32(double *into, double *lost, row_f32 x) {
@@ -256,6 +373,7 @@ ALWAYS_INLINE row_f64 centres_f64(const double *from) { return load_f64(from); }
 
 #define ALL_SUMS(from, stored, suffix, type, mask, lanes, EXACT)                                              \
     ROW_SUM(sum_of_##from, from, stored, suffix, type, mask, lanes, x)                                        \
+    ROW_SUMS(from, stored, suffix, mask, lanes)                                                               \
     ROW_SUM(apart_##from, from, stored, suffix, type, mask, lanes, (x - c))                                   \
     ROW_SUM(away_##from, from, stored, suffix, type, mask, lanes, ((x - c) * (x - c)))                        \
     STRIP_SUM(sum_strip_of_##from, from, stored, suffix, type, mask, lanes, EXACT, x)                         \

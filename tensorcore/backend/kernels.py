@@ -131,7 +131,8 @@ KERNELS: dict[str, Facts] = {
     **_of("repeat_interleave", like.repeat_interleave),
     **_of("take_diagonal", like.diagonal),
     **_of("constant_pad", like.given, layout=lies.channels_last),
-    **_optional("spread", like.given),
+    **_optional("edge_pad", like.given, layout=lies.channels_last),
+    **_optional("spread edge_pad_gradient", like.given),
     **_eager("block_diag"),
     # Indices
     **_of("index_put index_fill", like.same, layout=lies.aligned, stops=True),

@@ -236,6 +236,9 @@ int view_init(void);
 extern const native_spec fill_kernels[];
 int fill_init(void);
 
+extern const native_spec edges_kernels[];
+int edges_init(void);
+
 extern const native_spec norm_kernels[];
 int norm_init(void);
 

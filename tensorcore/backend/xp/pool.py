@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tensorcore.backend.edges import beyond_edges
 from tensorcore.backend.windows import even_windows, reach, taps, window_sizes
 from tensorcore.dtypes import from_numpy_dtype
 
@@ -262,6 +263,20 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         made[key] = x
         return made
 
+    def edge_pad(x: Native, *, mode: str, pads: Any, shape: Any) -> Native:
+        """The last dims of ``x`` padded by what is within their edges."""
+        for dim, (before, after) in enumerate(zip(pads[::2], pads[1::2], strict=True), x.ndim - len(pads) // 2):
+            if before or after:
+                x = take_rows(x, dim=dim, index=beyond_edges(mode, x.shape[dim], before, after), size=x.shape[dim])
+        return x
+
+    def edge_pad_gradient(g: Native, *, mode: str, pads: Any, shape: Any) -> Native:
+        """The adjoint of ``edge_pad``."""
+        for dim, (before, after) in enumerate(zip(pads[::2], pads[1::2], strict=True), g.ndim - len(pads) // 2):
+            if before or after:
+                g = add_rows(g, dim=dim, index=beyond_edges(mode, shape[dim], before, after), size=shape[dim])
+        return g
+
     def index_bounds(x: Native) -> tuple[int, int]:
         """The smallest and the largest of some indices; (0, -1) of none."""
         return (int(x.min()), int(x.max())) if x.size else (0, -1)
@@ -291,7 +306,7 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         return made
 
     return {function.__name__: function for function in (
-        constant_pad, index_bounds, embedding, embedding_gradient, embedding_pick, max_pool, max_pool_gradient,
+        constant_pad, edge_pad, edge_pad_gradient, index_bounds, embedding, embedding_gradient, embedding_pick, max_pool, max_pool_gradient,
         max_pool_pick, max_pool_indices, adaptive_max, fractional_max, avg_pool, avg_pool_gradient, adaptive_avg_pool,
         adaptive_avg_pool_gradient, take_rows, add_rows, max_unpool, max_unpool_gradient,
     )}  # fmt: skip

@@ -68,7 +68,7 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
 @composite(inputs="input weight", check=_floating("prelu"), samples=samples.pair_of_tensors,
            grads=dict(input=lambda g, input, weight: where(input > 0, g, g * weight),
                       weight=lambda g, input: where(input > 0, 0.0, g * input)),
-           method=False, name="_prelu_kernel", backward_name="PreluKernelBackward0")  # fmt: skip
+           method=False, name="_prelu_kernel", kernel="prelu", backward_name="PreluKernelBackward0")  # fmt: skip
 def _prelu(input: Tensor, weight: Tensor) -> Tensor:
     """Each element, those below 0 times a weight that broadcasts."""
     return where(input > 0, input, input * weight)
@@ -92,7 +92,8 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
                 f"prelu: Mismatch of parameter numbers and input channel size, got {count} parameters and {channels} channels; "
                 f"pass one for each channel"
             )
-        weight = weight.reshape(count, *[1] * (len(shape) - 2))  # type: ignore[attr-defined]
+        if len(shape) > 2:
+            weight = weight.reshape(count, *[1] * (len(shape) - 2))  # type: ignore[attr-defined]
     elif weight.native.shape and not shape:
         weight = weight.reshape(())  # type: ignore[attr-defined]
     return _prelu(input, weight)
@@ -310,6 +311,10 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     if input.dtype in NARROW:
         return once_rounded(hardswish, input.dtype, input)
     return input * clamp(input + 3, 0.0, 6.0) / 6
+
+
+for _name in ("hardsigmoid", "hardswish"):
+    by_slope(OPS[_name])
 
 
 def _check_threshold(input: Tensor, threshold: float, value: float) -> tuple[Any, ...]:

@@ -133,6 +133,8 @@ KERNELS: dict[str, Facts] = {
     **_of("constant_pad", like.given, layout=lies.channels_last),
     **_optional("edge_pad", like.given, layout=lies.channels_last),
     **_optional("spread edge_pad_gradient", like.given),
+    **_optional("blend", lambda x, index, weights, *, dim: like.resized(x, dim, index[1])),
+    **_optional("blend_gradient", lambda x, index, weights, *, dim, size: like.resized(x, dim, size)),
     **_eager("block_diag"),
     # Indices
     **_of("index_put index_fill", like.same, layout=lies.aligned, stops=True),

@@ -153,7 +153,12 @@ def test_slopes_of_a_number_for_each_channel(isa, dtype):  # noqa: F811
     native, fallback = kernel("prelu")
     x = np.resize(corners_beside(dtype)[0], (2, 5, 3, 23))
     slopes = np.array([0.25, -2, 0, np.inf, np.nan], dtype)
-    for given, weight in ((x, slopes.reshape(5, 1, 1)), (x[:, :, 0, 0], slopes), (x, slopes[:1]), (x.transpose(3, 1, 2, 0), slopes[:, None, None])):
+    for given, weight in (
+        (x, slopes.reshape(5, 1, 1)),
+        (x[:, :, 0, 0], slopes),
+        (x, slopes[:1]),
+        (x.transpose(3, 1, 2, 0), slopes[:, None, None]),
+    ):
         np.testing.assert_array_equal(native(given, weight), fallback(given, weight))
         out = np.empty(given.shape, dtype)
         assert native(given, weight, out=out) is out

@@ -97,7 +97,10 @@ def test_options_that_do_not_fit_are_left_to_numpy():
     """More than there is to reflect, or another shape than the amounts make: nothing is read behind the end."""
     native, numpys = kernel("edge_pad")
     x = np.arange(6.0, dtype=np.float32).reshape(2, 3)
-    for options in ({"mode": "reflect", "pads": (4, 4), "shape": (2, 11)}, {"mode": "replicate", "pads": (1, 1), "shape": (2, 3)}):
+    for options in (
+        {"mode": "reflect", "pads": (4, 4), "shape": (2, 11)},
+        {"mode": "replicate", "pads": (1, 1), "shape": (2, 3)},
+    ):
         np.testing.assert_array_equal(native(x, **options), numpys(x, **options))
 
 

@@ -141,7 +141,9 @@ def test_scatter(shape, dim, reduce, dtype):
 
 
 @pytest.mark.parametrize("dtype", INTEGERS)
-@pytest.mark.parametrize("shape, dim", [((9, 5), 0), ((9, 5), 1), ((4, 6, 70), 1), ((30,), 0), ((3, 4, 5), 2), ((300, 9), 1)])
+@pytest.mark.parametrize(
+    "shape, dim", [((9, 5), 0), ((9, 5), 1), ((4, 6, 70), 1), ((30,), 0), ((3, 4, 5), 2), ((300, 9), 1)]
+)
 def test_sums_of_integers_at_places(shape, dim, dtype):
     """Whole numbers are added as NumPy adds them, which wrap around, in any layout, by an index for each slice or each element."""
     x, source = [np.resize(awkward(dtype, 997), one) for one in (shape, (*shape[:dim], 13, *shape[dim + 1 :]))]

@@ -239,6 +239,9 @@ int fill_init(void);
 extern const native_spec edges_kernels[];
 int edges_init(void);
 
+extern const native_spec blend_kernels[];
+int blend_init(void);
+
 extern const native_spec norm_kernels[];
 int norm_init(void);
 

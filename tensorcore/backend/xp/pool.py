@@ -277,6 +277,22 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
                 g = add_rows(g, dim=dim, index=beyond_edges(mode, shape[dim], before, after), size=shape[dim])
         return g
 
+    def blend(x: Native, index: Native, weights: Native, *, dim: int) -> Native:
+        """The slices of ``x`` that each row of ``index`` numbers, times the weights in the same place, added up."""
+        across = (-1,) + (1,) * (x.ndim - 1 - dim)
+        made = xp.take(x, index[0], axis=dim) * weights[0].reshape(across)
+        for at, weight in zip(index[1:], weights[1:], strict=True):
+            made += xp.take(x, at, axis=dim) * weight.reshape(across)
+        return made
+
+    def blend_gradient(g: Native, index: Native, weights: Native, *, dim: int, size: int) -> Native:
+        """The adjoint of ``blend``, from ``size`` slices."""
+        across = (-1,) + (1,) * (g.ndim - 1 - dim)
+        made = xp.zeros((*g.shape[:dim], size, *g.shape[dim + 1 :]), g.dtype)
+        for at, weight in zip(backend.to_host(index), weights, strict=True):
+            made += add_rows(g * weight.reshape(across), dim=dim, index=at, size=size)
+        return made
+
     def index_bounds(x: Native) -> tuple[int, int]:
         """The smallest and the largest of some indices; (0, -1) of none."""
         return (int(x.min()), int(x.max())) if x.size else (0, -1)
@@ -306,7 +322,8 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         return made
 
     return {function.__name__: function for function in (
-        constant_pad, edge_pad, edge_pad_gradient, index_bounds, embedding, embedding_gradient, embedding_pick, max_pool, max_pool_gradient,
+        constant_pad, edge_pad, edge_pad_gradient, blend, blend_gradient,
+        index_bounds, embedding, embedding_gradient, embedding_pick, max_pool, max_pool_gradient,
         max_pool_pick, max_pool_indices, adaptive_max, fractional_max, avg_pool, avg_pool_gradient, adaptive_avg_pool,
         adaptive_avg_pool_gradient, take_rows, add_rows, max_unpool, max_unpool_gradient,
     )}  # fmt: skip

@@ -63,6 +63,17 @@ def test_gradients_are_numpys(isa, name, mode, dtype):  # noqa: F811
         np.testing.assert_array_equal(found, numpys(one, **options))
 
 
+@pytest.mark.parametrize("name", ["pictures", "taken away"])
+def test_gradients_of_halves_are_rounded_once(name):
+    """As sums in single precision are, with the kernels in C and without."""
+    native, numpys = kernel("edge_pad_gradient")
+    shape, options = call(name, "replicate", back=True)
+    g = np.random.default_rng(8).standard_normal(shape).astype(np.float16)
+    expected = numpys(g.astype(np.float32), **options).astype(np.float16)
+    np.testing.assert_array_equal(native(g, **options), expected)
+    np.testing.assert_array_equal(numpys(g, **options), expected)
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_nan_and_infinities_reach_their_places_alone(mode):
     """In the adjoint an infinity shows where it was read from, and nowhere else."""

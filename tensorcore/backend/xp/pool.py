@@ -272,6 +272,8 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
 
     def edge_pad_gradient(g: Native, *, mode: str, pads: Any, shape: Any) -> Native:
         """The adjoint of ``edge_pad``."""
+        if g.itemsize == 2 and g.dtype.kind not in "iu":
+            return edge_pad_gradient(g.astype(np.float32), mode=mode, pads=pads, shape=shape).astype(g.dtype)
         for dim, (before, after) in enumerate(zip(pads[::2], pads[1::2], strict=True), g.ndim - len(pads) // 2):
             if before or after:
                 g = add_rows(g, dim=dim, index=beyond_edges(mode, shape[dim], before, after), size=shape[dim])
@@ -305,6 +307,9 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
 
     def embedding_gradient(g: Native, indices: Native, *, rows: int, padding: int | None, by_count: bool) -> Native:
         """Rows of ``g`` added up where their indices say; ``by_count`` makes that a mean."""
+        if g.itemsize == 2:  # rounded once
+            wide = embedding_gradient(g.astype(np.float32), indices, rows=rows, padding=padding, by_count=by_count)
+            return wide.astype(g.dtype)
         made = add_rows(g.reshape(-1, g.shape[-1]), dim=0, index=backend.to_host(indices).reshape(-1), size=rows)
         if by_count:
             made /= per_row(indices, rows)[:, None].astype(made.dtype)

@@ -149,6 +149,7 @@ KERNELS: dict[str, Facts] = {
     **_of("take_rows", lambda x, *, dim, index, size: like.resized(x, dim, len(index)), layout=lies.channels_last),
     **_of("add_rows", lambda x, *, dim, index, size: like.resized(x, dim, size)),
     **_of("embedding embedding_pick", like.embedding, stops=True),
+    **_optional("bag", like.bag, stops=True),
     **_of("embedding_gradient", like.embedding_gradient, stops=True),
     **_of("searchsorted", lambda x, values, **options: values, dtypes.int64),
     # Reductions, and what goes along a dim

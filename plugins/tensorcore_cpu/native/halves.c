@@ -25,6 +25,7 @@ static const struct {
     {"leaky_relu_backward", "h"}, {"tanh_backward", "h"}, {"sigmoid_backward", "h"}, {"logsumexp", "h"},
     {"hardsigmoid_backward", "h"}, {"hardswish_backward", "h"},
     {"index_add", "h"}, {"scatter_reduce", "h"}, {"edge_pad_gradient", "h"}, {"embedding_gradient", "h"},
+    {"bag", "h"},
     {"elu", "h"}, {"selu", "h"}, {"celu", "h"}, {"softplus", "h"}, {"mish", "h"}, {"log_sigmoid", "h"},
     {"softplus_backward", "h"}, {"mish_backward", "h"}, {"log_sigmoid_backward", "h"}, {"gelu_backward", "h"}, {"silu_backward", "h"},
     {"max_pool", "h"}, {"max_pool_indices", "h"}, {"max_pool_gradient", "h"}, {"avg_pool", "h"}, {"avg_pool_gradient", "h"},

@@ -305,6 +305,27 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
     def per_row(indices: Native, rows: int) -> Native:
         return xp.maximum(xp.bincount(indices.reshape(-1), minlength=rows), 1)
 
+    def bag(
+        weight: Native, indices: Native, offsets: Native, scales: Native | None = None, *, mode: str, last: bool
+    ) -> Native:
+        """The rows that each bag numbers, from one of the ``offsets`` to the next, added up, averaged, or the largest of them."""
+        if weight.itemsize == 2:  # rounded once
+            by = None if scales is None else scales.astype(np.float32)
+            return bag(weight.astype(np.float32), indices, offsets, by, mode=mode, last=last).astype(weight.dtype)
+        starts = backend.to_host(offsets)
+        count, n = len(starts) - last, len(indices)
+        owner = np.searchsorted(starts[:count], np.arange(starts[-1] if last else n), side="right") - 1
+        rows = xp.take(weight, indices[: len(owner)], axis=0)
+        many = np.bincount(owner, minlength=count)
+        if mode == "max":
+            made = xp.zeros((count, weight.shape[1]), weight.dtype)
+            made[xp.asarray(many > 0)] = -np.inf
+            xp.maximum.at(made, xp.asarray(owner), rows)
+            return made
+        rows = rows if scales is None else rows * scales[: len(owner), None]
+        made = add_rows(rows, dim=0, index=owner, size=count)
+        return made / xp.asarray(np.maximum(many, 1), weight.dtype)[:, None] if mode == "mean" else made
+
     def embedding_gradient(g: Native, indices: Native, *, rows: int, padding: int | None, by_count: bool) -> Native:
         """Rows of ``g`` added up where their indices say; ``by_count`` makes that a mean."""
         if g.itemsize == 2:  # rounded once
@@ -328,7 +349,7 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
 
     return {function.__name__: function for function in (
         constant_pad, edge_pad, edge_pad_gradient, blend, blend_gradient,
-        index_bounds, embedding, embedding_gradient, embedding_pick, max_pool, max_pool_gradient,
+        index_bounds, embedding, bag, embedding_gradient, embedding_pick, max_pool, max_pool_gradient,
         max_pool_pick, max_pool_indices, adaptive_max, fractional_max, avg_pool, avg_pool_gradient, adaptive_avg_pool,
         adaptive_avg_pool_gradient, take_rows, add_rows, max_unpool, max_unpool_gradient,
     )}  # fmt: skip

@@ -19,10 +19,13 @@ static void bounds(const int64_t *index, ptrdiff_t count, int64_t *low, int64_t 
     *high = most;
 }
 
+#define IS_NAN(a) ((a) != (a))
 #include "as_f32.h"
 #include "scatter_of_real.h"
 #include "as_f64.h"
 #include "scatter_of_real.h"
+#undef IS_NAN
+#define IS_NAN(a) 0 /* of integers */
 #include "as_i32.h"
 #include "scatter_of_real.h"
 #include "as_i64.h"

@@ -7,6 +7,7 @@ from typing import Any
 
 from tensorcore import dtypes
 from tensorcore.errors import ArgumentError, ArgumentTypeError, DtypeError, UnsupportedDtype
+from tensorcore.ops import rules
 from tensorcore.ops.calls import PLAIN_FLOATS
 from tensorcore.ops.define import OPS, by_slope
 from tensorcore.ops.kinds import COMPLEX, FLOATING, REAL, composite, elementwise
@@ -65,7 +66,12 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
     return where(input > 0, input, input * negative_slope)
 
 
-@composite(inputs="input weight", check=_floating("prelu"), samples=samples.pair_of_tensors,
+def _check_prelu(input: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
+    rules.broadcast("mul", tuple(input.native.shape), tuple(weight.native.shape))
+    return _floating("prelu")(input, weight)  # type: ignore[no-any-return]
+
+
+@composite(inputs="input weight", check=_check_prelu, samples=samples.pair_of_tensors,
            grads=dict(input=lambda g, input, weight: where(input > 0, g, g * weight),
                       weight=lambda g, input: where(input > 0, 0.0, g * input)),
            method=False, name="_prelu_kernel", kernel="prelu", backward_name="PreluKernelBackward0")  # fmt: skip
@@ -373,8 +379,6 @@ def softshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) 
 
 def glu(input: Tensor, dim: int = -1) -> Tensor:
     """The first half of ``input`` along ``dim`` times the sigmoid of the second half."""
-    from tensorcore.ops import rules
-
     shape = input.native.shape
     if not shape:
         raise DtypeError("glu: glu does not support 0-dimensional tensors, got one; use unsqueeze")

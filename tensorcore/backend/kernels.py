@@ -92,7 +92,7 @@ KERNELS: dict[str, Facts] = {
         "airy_ai bessel_j0 bessel_j1 bessel_y0 bessel_y1 chebyshev_polynomial_t chebyshev_polynomial_u "
         "chebyshev_polynomial_v chebyshev_polynomial_w entr erfcx gcd gelu hermite_polynomial_h hermite_polynomial_he i0 "
         "i0e i1 i1e igamma igammac laguerre_polynomial_l lcm leaky_relu legendre_polynomial_p log_ndtr modified_bessel_i0 "
-        "modified_bessel_i1 modified_bessel_k0 modified_bessel_k1 ndtr ndtri rational scaled_modified_bessel_k0 "
+        "modified_bessel_i1 modified_bessel_k0 modified_bessel_k1 ndtr ndtri prelu rational scaled_modified_bessel_k0 "
         "scaled_modified_bessel_k1 sinc spherical_bessel_j0 shifted_chebyshev_polynomial_t shifted_chebyshev_polynomial_u "
         "shifted_chebyshev_polynomial_v shifted_chebyshev_polynomial_w silu xlog1py xlogy zeta",
         optional=True,
@@ -110,7 +110,7 @@ KERNELS: dict[str, Facts] = {
         "log_sigmoid_backward gelu_backward silu_backward",
         like.same, optional=True,
     ),
-    **_eager("leaky_relu_backward relu_backward sigmoid_backward tanh_backward"),
+    **_eager("hardsigmoid_backward hardswish_backward leaky_relu_backward relu_backward sigmoid_backward tanh_backward"),
     **_eager("add_scaled addcdiv addcmul frac frexp hardshrink hardsigmoid hardswish heaviside lerp logit nan_to_num softshrink threshold"),
     # New arrays, copies, and other orders of elements
     **_of("full", like.full, "option"),
@@ -131,7 +131,10 @@ KERNELS: dict[str, Facts] = {
     **_of("repeat_interleave", like.repeat_interleave),
     **_of("take_diagonal", like.diagonal),
     **_of("constant_pad", like.given, layout=lies.channels_last),
-    **_optional("spread", like.given),
+    **_optional("edge_pad", like.given, layout=lies.channels_last),
+    **_optional("spread edge_pad_gradient", like.given),
+    **_optional("blend", lambda x, index, weights, *, dim: like.resized(x, dim, index[1])),
+    **_optional("blend_gradient", lambda x, index, weights, *, dim, size: like.resized(x, dim, size)),
     **_eager("block_diag"),
     # Indices
     **_of("index_put index_fill", like.same, layout=lies.aligned, stops=True),
@@ -146,6 +149,7 @@ KERNELS: dict[str, Facts] = {
     **_of("take_rows", lambda x, *, dim, index, size: like.resized(x, dim, len(index)), layout=lies.channels_last),
     **_of("add_rows", lambda x, *, dim, index, size: like.resized(x, dim, size)),
     **_of("embedding embedding_pick", like.embedding, stops=True),
+    **_optional("bag", like.bag, stops=True),
     **_of("embedding_gradient", like.embedding_gradient, stops=True),
     **_of("searchsorted", lambda x, values, **options: values, dtypes.int64),
     # Reductions, and what goes along a dim

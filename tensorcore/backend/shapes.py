@@ -208,6 +208,11 @@ def embedding(weight: Shape, indices: Shape, **options: Any) -> Shape:
     return indices + weight[1:]
 
 
+def bag(weight: Shape, indices: Shape, offsets: Shape, *scales: Shape, last: bool, **options: Any) -> Shape:
+    """A row for each bag."""
+    return (offsets[0] - last, weight[1])
+
+
 def embedding_gradient(g: Shape, indices: Shape, *, rows: int, **options: Any) -> Shape:
     """A gradient for each row."""
     return (rows, g[-1])

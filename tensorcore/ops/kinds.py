@@ -249,6 +249,7 @@ def composite(
     method: bool = True,
     writes: bool = False,
     name: str | None = None,
+    kernel: str | None = None,
     backward_name: str | None = None,
     quick: frozenset[dtype] | None = None,
     usual: str = "",
@@ -258,7 +259,7 @@ def composite(
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Make an op of a function that is written in other ops, for which a backend may have one fused kernel.
 
-    The forward runs the backend's kernel of the op's name where it has one, else the function, and is
+    The forward runs the backend's kernel of the op's name, or ``kernel``, where it has one, else the function, and is
     recorded as one node with the formulas of ``grads``. Where an input without a formula asks for a
     gradient, the function is recorded op by op instead.
 
@@ -285,7 +286,7 @@ def composite(
         title = name or function.__name__
         parameters = parameters_of(function)
         op = Op(title, inputs, function.__doc__ or "", grads=grads, samples=samples, kind="composite",
-                backward_name=backward_name, register=register)  # fmt: skip
+                kernel=kernel, backward_name=backward_name, register=register)  # fmt: skip
         names = [one for one in parameters if one not in ("out", "inplace")]
         run = _composite_run(op, function, check, names, takes, numbers)
         call = composed(op, function, run, quick, usual, numbers)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from .native import kernel, laid_out, needs_native
+from .native import isa, kernel, laid_out, needs_native  # noqa: F401
 
 pytestmark = [needs_native, pytest.mark.usefixtures("isa")]
 
@@ -129,6 +129,7 @@ def corners_beside(dtype):
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("name, options", [
     ("relu_backward", {}), ("leaky_relu_backward", {"negative_slope": 0.3}), ("tanh_backward", {}), ("sigmoid_backward", {}),
+    ("hardsigmoid_backward", {}), ("hardswish_backward", {}),
 ])  # fmt: skip
 def test_slopes_have_the_bits_of_their_steps(name, options, dtype):
     """Each product is rounded as NumPy rounds it step by step, in any layout, which is what fused programs compute too."""
@@ -144,3 +145,21 @@ def test_slopes_have_the_bits_of_their_steps(name, options, dtype):
         made = native(expanded, one, **options)
         np.testing.assert_array_equal(made, fallback(expanded.copy(), one, **options), place)
         assert made.strides == laid_out(np.empty(one.shape, one.dtype), one).strides
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_slopes_of_a_number_for_each_channel(isa, dtype):  # noqa: F811
+    """Prelu has the bits of NumPy's steps where the slope is a number for each channel, for each column, or one."""
+    native, fallback = kernel("prelu")
+    x = np.resize(corners_beside(dtype)[0], (2, 5, 3, 23))
+    slopes = np.array([0.25, -2, 0, np.inf, np.nan], dtype)
+    for given, weight in (
+        (x, slopes.reshape(5, 1, 1)),
+        (x[:, :, 0, 0], slopes),
+        (x, slopes[:1]),
+        (x.transpose(3, 1, 2, 0), slopes[:, None, None]),
+    ):
+        np.testing.assert_array_equal(native(given, weight), fallback(given, weight))
+        out = np.empty(given.shape, dtype)
+        assert native(given, weight, out=out) is out
+        np.testing.assert_array_equal(out, fallback(given, weight))

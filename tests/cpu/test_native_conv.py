@@ -126,6 +126,31 @@ def test_operands_may_lie_anyhow(name, call):
         np.testing.assert_array_equal(native(*changed, **options), expected)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("name", KERNELS[:2])
+def test_channels_may_be_innermost(isa, name, call, dtype):  # noqa: F811
+    """Pictures whose channels are innermost give what NumPy's kernel gives in double precision, in that order from four dims on."""
+    native, numpys = kernel(name)
+    (first, *others), options = arguments(name, call, dtype)
+    expected = numpys(*[one.astype(np.float64) for one in (first, *others)], **options)
+    found = native(np.moveaxis(np.ascontiguousarray(np.moveaxis(first, 1, -1)), -1, 1), *others, **options)
+    assert_close(found, expected, dtype)
+    if first.ndim > 3 and first.shape[1] > 1 and first[0, 0].size > 1:
+        assert np.moveaxis(found, 1, -1).flags.c_contiguous
+
+
+@pytest.mark.parametrize("channels", [5, 16, 70])
+def test_taps_beyond_the_picture_are_not_multiplied(isa, channels):  # noqa: F811
+    """With innermost channels of windows of their own, an infinity in the weight is infinite where its tap lies within the picture."""
+    x = torch.ones(1, channels, 4, 9).to(memory_format=torch.channels_last)
+    weight = torch.ones(channels, 1, 3, 3)
+    weight[:, :, 0, 0] = float("inf")
+    made = F.conv2d(x, weight, padding=1, groups=channels)
+    rows = [[4, *[6] * 7, 4]] + [[6, *[float("inf")] * 8]] * 2 + [[4, *[float("inf")] * 8]]
+    assert made.tolist() == [[rows] * channels]
+
+
 def test_no_bias_is_a_bias_of_zeros():
     """Without a bias nothing is added."""
     native, _ = kernel("conv")
@@ -211,9 +236,10 @@ def test_steps_that_lead_out_of_the_input(groups, stride):
 @pytest.mark.parametrize("padding", [2**40, 2**58, 2**61, 2**62 - 1])
 def test_a_padding_beyond_all_memory(padding):
     """Three windows of which two see nothing but zeros: their input is not written down."""
-    x, weight = torch.ones(1, 1, 2, 2), torch.ones(1, 1, 2, 2)
-    made = F.conv2d(x, weight, padding=padding, stride=padding)
-    assert made.tolist() == [[[[0, 0, 0], [0, 4, 0], [0, 0, 0]]]]
+    for channels in (1, 3):
+        x, weight = torch.ones(1, channels, 2, 2).to(memory_format=torch.channels_last), torch.ones(channels, 1, 2, 2)
+        made = F.conv2d(x, weight, padding=padding, stride=padding, groups=channels)
+        assert made.tolist() == [[[[0, 0, 0], [0, 4, 0], [0, 0, 0]]] * channels]
 
 
 @pytest.mark.parametrize("name", KERNELS)
@@ -237,6 +263,7 @@ def test_shapes_that_do_not_fit_are_left_to_numpy(name):
         "each channel its own, no padding",
         "many weights",
         "one by one, many images",
+        "each channel its own",
         "three by three, long rows",
         "three by three, many weights",
         "three by three, steps of two, long rows",

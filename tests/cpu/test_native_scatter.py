@@ -8,6 +8,7 @@ from .native import assert_same, awkward, kernel, layouts, needs_native
 pytestmark = [needs_native, pytest.mark.usefixtures("isa")]
 
 FLOATS = ["float32", "float64"]
+INTEGERS = ["int8", "int16", "int32", "int64", "uint8"]
 
 
 def close(got, expected):
@@ -139,6 +140,28 @@ def test_scatter(shape, dim, reduce, dtype):
         close(out, expected)
 
 
+@pytest.mark.parametrize("dtype", INTEGERS)
+@pytest.mark.parametrize(
+    "shape, dim", [((9, 5), 0), ((9, 5), 1), ((4, 6, 70), 1), ((30,), 0), ((3, 4, 5), 2), ((300, 9), 1)]
+)
+def test_sums_of_integers_at_places(shape, dim, dtype):
+    """Whole numbers are added as NumPy adds them, which wrap around, in any layout, by an index for each slice or each element."""
+    x, source = [np.resize(awkward(dtype, 997), one) for one in (shape, (*shape[:dim], 13, *shape[dim + 1 :]))]
+    index = places(shape[dim], source.shape)
+    for name, at, options in (("index_add", places(shape[dim], 13), {}), ("scatter_reduce", index, {"reduce": "sum"})):
+        native, fallback = kernel(name)
+        expected = fallback(x, at, source, dim=dim, **options)
+        assert_same(native(x, at, source, dim=dim, **options), expected)
+        np.testing.assert_array_equal(native(x, at, np.asfortranarray(source), dim=dim, **options), expected)
+        out = x.copy()
+        assert native(out, at, source, dim=dim, out=out, **options) is out
+        np.testing.assert_array_equal(out, expected)
+    native, fallback = kernel("index_put")
+    given = (x, np.resize(source, (13, *shape[1:])))
+    options = {"indices": (places(shape[0], 13),), "accumulate": True}
+    assert_same(native(*given, **options), fallback(*given, **options))
+
+
 @pytest.mark.parametrize("dtype", [*FLOATS, "int32", "bool", "float16"])
 def test_masked_fill(dtype):
     """Where the mask is true stands the value, whatever was there; masks broadcast."""
@@ -194,8 +217,26 @@ def test_topk(n, k, largest, dtype):
     assert all(len(set(row)) == k for row in at.tolist())
 
 
+@pytest.mark.parametrize("dtype", INTEGERS)
+@pytest.mark.parametrize("largest", [True, False])
+@pytest.mark.parametrize("n, k", [(1, 1), (10, 3), (67, 5), (1000, 1), (1000, 128), (1000, 129)])
+def test_topk_of_integers(n, k, largest, dtype):
+    """Values in order, and where they were; of equals the first comes first, at the ends of the type too."""
+    native, _ = kernel("topk")
+    limits = np.iinfo(dtype)
+    rows = np.random.default_rng(8).integers(limits.min, limits.max, (5, n), dtype, endpoint=True)
+    rows[1] = rows[1] // 2 * 2
+    rows[2], rows[3] = limits.min, limits.max
+    rows[4] = np.sort(rows[4])
+    values, at = native(rows, k=k, dim=1, largest=largest, sorted=True)
+    order = np.argsort(~rows if largest else rows, axis=1, kind="stable")[:, :k]
+    assert (values.dtype, at.dtype) == (rows.dtype, np.int64)
+    np.testing.assert_array_equal(values, np.take_along_axis(rows, order, 1))
+    np.testing.assert_array_equal(at, order)
+
+
 def test_topk_of_other_dims_is_numpys():
-    """Along a dim that is not the last, of integers, of no rows."""
+    """Along a dim that is not the last, and of no rows."""
     native, fallback = kernel("topk")
     x = random((20, 4))
     for given in (x, (x * 100).astype(np.int32)):

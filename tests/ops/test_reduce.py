@@ -205,6 +205,25 @@ def test_topk_of_many_is_sorted() -> None:
     assert x.topk(2, largest=False).indices.tolist() == [0, 1]
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int8", "int64", "uint8", "bool"])
+@pytest.mark.parametrize("shape", [(30, 2), (9, 3, 2), (1, 4), (40, 40)])
+def test_unique_rows_are_in_the_order_of_their_elements(shape, dtype) -> None:
+    """Along any dim the slices come in order, the first element counting most: negative ones first, zeros of both signs as one."""
+    values = (np.random.default_rng(8).standard_normal(shape) * 2).round()
+    values = (np.abs(values) if dtype in ("uint8", "bool") else values).astype(dtype)
+    if dtype.startswith("float"):
+        values.reshape(-1)[::7] = -np.inf
+    elif dtype != "bool":
+        values.reshape(-1)[::7], values.reshape(-1)[3::7] = np.iinfo(dtype).min, np.iinfo(dtype).max
+    for dim in range(len(shape)):
+        found, inverse, counts = tc.tensor(values).unique(return_inverse=True, return_counts=True, dim=dim)
+        rows = [tuple(row.ravel().tolist()) for row in np.moveaxis(values, dim, 0)]
+        distinct = sorted(set(rows))
+        assert [tuple(row.ravel().tolist()) for row in np.moveaxis(found.numpy(), dim, 0)] == distinct
+        assert inverse.tolist() == [distinct.index(row) for row in rows]
+        assert counts.tolist() == [rows.count(row) for row in distinct]
+
+
 def test_unique_gives_inverse_and_counts() -> None:
     """Distinct values in order, the place of each element among them, and how often each occurs."""
     values, inverse, counts = tc.tensor([3, 1, 3]).unique(return_inverse=True, return_counts=True)

@@ -169,7 +169,7 @@ static PyObject *run_put(const native_kernel *kernel, PyObject *const *args, Py_
     PyArrayObject *x = (PyArrayObject *)args[0], *values = (PyArrayObject *)args[1], *made = NULL, *from = NULL;
     const bool add = options[ACCUMULATE] == Py_True, place = !native_is_none(options[OUT]);
     named found;
-    if ((add && type != TYPE_F32 && type != TYPE_F64) || (place && (options[OUT] != args[0] || !PyArray_IS_C_CONTIGUOUS(x) ||
+    if ((add && !native_sums_of(type)) || (place && (options[OUT] != args[0] || !PyArray_IS_C_CONTIGUOUS(x) ||
         !PyArray_ISWRITEABLE(x) || native_overlap(x, values))) || !read_indices(x, options[INDICES], &found))
         return NULL;
     npy_intp shape[NATIVE_DIMS];

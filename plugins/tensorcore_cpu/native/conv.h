@@ -62,6 +62,13 @@ typedef struct {
     bool turned;
 } conv_planes;
 
+/* Pictures whose channels lie side by side, each of which has an out; `before` zeros lie in front of each dim. */
+typedef struct {
+    const void *from, *weight, *bias;       /* the weight as rows of channels, one for each tap; NULL for none */
+    void *made;
+    ptrdiff_t channels, sizes[3], counts[3], kernel[3], stride[3], dilation[3], before[3];
+} conv_pixels;
+
 /* Rows of products, one for each pair of a channel and a tap, and the planes to which they are added: of each channel one for each
    image, with all that windows reach, and with rows split by phase. */
 typedef struct {
@@ -89,6 +96,7 @@ typedef struct {
     ptrdiff_t plane_strip;                  /* rows of outputs that are made together */
     ptrdiff_t (*planes_room)(const conv_planes *job);
     void (*planes)(const conv_planes *job, void *room, ptrdiff_t begin, ptrdiff_t end); /* counts strips */
+    void (*pixels)(const conv_pixels *job, ptrdiff_t begin, ptrdiff_t end); /* counts rows of outputs */
     ptrdiff_t weight_columns;               /* outs of a tile of the weight's gradient */
     void (*turn)(const conv_weight_job *job, ptrdiff_t begin, ptrdiff_t end);
     ptrdiff_t weight_rows;                  /* of a tile of the weight's gradient */

@@ -44,6 +44,11 @@ bool small_run(const convolution *c);
 bool wide_fits(const convolution *c);
 bool taps_run(const convolution *c, taps_way how);
 
+/* The one way for what its windows lie in having its channels innermost, which `steps` say, as then does what is made; all else is
+   C-contiguous. Of floats and doubles. */
+bool channels_fits(const convolution *c);
+bool channels_run(const convolution *c);
+
 /* Those of bfloat16, whose type has no other way: whether this machine makes such a one so, and one, of what is C-contiguous but
    for what its windows lie in. All others are made in single precision. */
 bool conv_takes_bf16(const convolution *c);

@@ -428,6 +428,7 @@ const native_spec elementwise_kernels[] = {
     {"clamp_max", run_elementwise, &(const elementwise_op){OP_minimum, 2, false, false}},
     {"gelu", run_gelu, NULL},
     {"leaky_relu", run_leaky_relu, NULL},
+    {"prelu", run_elementwise, &(const elementwise_op){OP_leaky_relu, 2, false, false}},
     {"pow", run_pow, NULL},
     {"where", run_where, NULL},
     {NULL, NULL, NULL},

@@ -15,7 +15,7 @@ enum { DIM, KEEPDIM, POWER, OPTIONS };
 static PyObject *names[OPTIONS], *addr_names[3];
 static const char *const NAMES[OPTIONS] = {"dim", "keepdim", "p"};
 
-enum { GRAIN = 1 << 14 }; /* elements a thread */
+enum { GRAIN = 1 << 14, SHORT = 16 }; /* elements a thread; of rows that are summed side by side */
 
 typedef struct {
     const char *x, *y;
@@ -59,6 +59,12 @@ typedef struct {
 static void run_log_sums(void *context, npy_intp begin, npy_intp end) {
     const log_sums *run = context;
     const npy_intp n = run->of.size, inner = run->of.after, size = TYPE_SIZE[run->type];
+    if (inner == 1 && n <= SHORT) {
+        for (npy_intp row = begin; row < end; row += SUM_COLUMNS)
+            loops->short_sums[run->type](run->of.x + row * n * size, run->of.values + row * n * size, n,
+                                         end - row < SUM_COLUMNS ? end - row : SUM_COLUMNS);
+        return;
+    }
     for (npy_intp tile = begin; tile < end; tile++) {
         const npy_intp column = tile % run->tiles * SUM_COLUMNS, start = (tile / run->tiles * n * inner + column) * size;
         const npy_intp width = inner - column < SUM_COLUMNS ? inner - column : SUM_COLUMNS;

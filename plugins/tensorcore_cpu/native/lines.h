@@ -22,6 +22,7 @@ typedef struct {
     /* log(e^x[0] + ... + e^x[i]) for each i: of one row, and of columns side by side, whose rows are `inner` elements apart. */
     void (*row_sums[2])(const void *x, void *made, ptrdiff_t n);
     void (*column_sums[2])(const void *x, void *made, ptrdiff_t n, ptrdiff_t inner, ptrdiff_t width);
+    void (*short_sums[2])(const void *x, void *made, ptrdiff_t n, ptrdiff_t rows); /* of up to SUM_COLUMNS short rows */
     void (*added[2])(const void *x, double beta, const void *row, double factor, void *made, ptrdiff_t n); /* beta * x + factor * row */
 } line_loops;
 

@@ -239,6 +239,12 @@ int view_init(void);
 extern const native_spec fill_kernels[];
 int fill_init(void);
 
+extern const native_spec edges_kernels[];
+int edges_init(void);
+
+extern const native_spec blend_kernels[];
+int blend_init(void);
+
 extern const native_spec norm_kernels[];
 int norm_init(void);
 extern const native_spec statistics_kernels[];

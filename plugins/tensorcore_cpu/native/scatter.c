@@ -125,6 +125,8 @@ static void run_sums(void *context, npy_intp begin, npy_intp end) {
     }
 }
 
+bool native_sums_of(native_type type) { return type != TYPE_NONE && loops->add_slices[type]; }
+
 /* The slices of each place in their order. */
 static void list_places(const slice_sums *sums, int32_t *first, int32_t *next) {
     memset(first, -1, (size_t)sums->size * sizeof *first);
@@ -234,8 +236,8 @@ static PyObject *run_index_add(const native_kernel *kernel, PyObject *const *arg
     PyObject *options[OPTIONS];
     double alpha = 1;
     int dim;
-    native_type type = nargs == 3 ? native_real_type(args[0]) : TYPE_NONE;
-    if (type == TYPE_NONE || native_real_type(args[2]) != type || !kwnames ||
+    native_type type = nargs == 3 ? native_array_type(args[0]) : TYPE_NONE;
+    if (!native_sums_of(type) || native_array_type(args[2]) != type || !kwnames ||
         !native_options(args, nargs, kwnames, names, OPTIONS, options) ||
         (options[ALPHA] && (!native_double(options[ALPHA], &alpha) || alpha != 1)))
         return NULL;
@@ -311,7 +313,7 @@ static PyObject *run_scatter(const native_kernel *kernel, PyObject *const *args,
     int ndim = PyArray_NDIM(x);
     if (!at_dim(options[DIM], ndim, &dim) || PyArray_NDIM(source) != ndim || !PyArray_SIZE(source))
         return NULL;
-    bool sums = native_real_type(args[0]) == type && options[INCLUDE_SELF] != Py_False &&
+    bool sums = native_sums_of(type) && options[INCLUDE_SELF] != Py_False &&
                 !PyUnicode_Compare(options[REDUCE], sum_name) && PyArray_NDIM((PyArrayObject *)args[1]) == ndim;
     for (int i = 0; i < ndim && sums; i++)
         sums = (i == dim || PyArray_DIM(source, i) == PyArray_DIM(x, i)) &&
@@ -402,9 +404,9 @@ static PyObject *run_topk(const native_kernel *kernel, PyObject *const *args, Py
     PyObject *options[OPTIONS], *answer = NULL;
     double k;
     int dim;
-    native_type type = nargs == 1 ? native_real_type(args[0]) : TYPE_NONE;
+    native_type type = nargs == 1 ? native_array_type(args[0]) : TYPE_NONE;
     PyArrayObject *array = (PyArrayObject *)args[0];
-    if (type == TYPE_NONE || !PyArray_SIZE(array) || !kwnames ||
+    if (type == TYPE_NONE || !loops->top[type] || !PyArray_SIZE(array) || !kwnames ||
         !native_options(args, nargs, kwnames, names, OPTIONS, options) || !native_double(options[K], &k) || k < 1 ||
         k > MOST_KEPT || !at_dim(options[DIM], PyArray_NDIM(array), &dim) || dim != PyArray_NDIM(array) - 1 ||
         k > PyArray_DIM(array, dim))

@@ -20,19 +20,20 @@ typedef struct {
     bool one;
 } place_list;
 
+/* NULL for half types and bools. */
 typedef struct {
     /* One of `before`, and of its slices those whose place is in [first, last). */
-    void (*add_slices[2])(const slice_sums *of, ptrdiff_t batch, ptrdiff_t first, ptrdiff_t last); /* TYPE_F32, TYPE_F64 */
+    void (*add_slices[TYPES])(const slice_sums *of, ptrdiff_t batch, ptrdiff_t first, ptrdiff_t last);
     /* All of `before` from `first` to `last`, where `after` is 1. */
-    void (*add_batches[2])(const slice_sums *of, ptrdiff_t first, ptrdiff_t last);
+    void (*add_batches[TYPES])(const slice_sums *of, ptrdiff_t first, ptrdiff_t last);
     /* As add_slices by a list, and what no slice is added to begins there too. */
-    void (*add_listed[2])(const slice_sums *of, const place_list *list, ptrdiff_t batch, ptrdiff_t first, ptrdiff_t last);
+    void (*add_listed[TYPES])(const slice_sums *of, const place_list *list, ptrdiff_t batch, ptrdiff_t first, ptrdiff_t last);
     /* Where each element has an index of its own, for some columns of one of `before`; the places have been looked at. */
-    void (*add_places[2])(const slice_sums *of, ptrdiff_t batch, ptrdiff_t first, ptrdiff_t last);
+    void (*add_places[TYPES])(const slice_sums *of, ptrdiff_t batch, ptrdiff_t first, ptrdiff_t last);
     /* The same where `after` is 1, from `begin` to `end` of `before`: false as soon as a place is not inside. */
-    bool (*add_along[2])(const slice_sums *of, ptrdiff_t begin, ptrdiff_t end);
+    bool (*add_along[TYPES])(const slice_sums *of, ptrdiff_t begin, ptrdiff_t end);
     /* The k largest of a row, or the smallest, in order, and where they are; NaN is the largest, of equals the first. */
-    void (*top[2])(const void *x, ptrdiff_t n, ptrdiff_t k, bool largest, void *values, int64_t *places);
+    void (*top[TYPES])(const void *x, ptrdiff_t n, ptrdiff_t k, bool largest, void *values, int64_t *places);
     /* The smallest and the largest; the other way round of nothing. */
     void (*bounds)(const int64_t *index, ptrdiff_t count, int64_t *low, int64_t *high);
 } scatter_loops;

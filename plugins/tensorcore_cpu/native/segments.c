@@ -1,4 +1,4 @@
-/* Reductions of consecutive segments along a dim, each from one bound to the next. */
+/* Reductions of consecutive segments along a dim, each from one bound to the next; of rows of a table that are numbered, bag by bag. */
 #include "rows.h"
 
 #include <math.h>
@@ -128,11 +128,99 @@ static PyObject *run_segments(const native_kernel *kernel, PyObject *const *args
     return (PyObject *)made;
 }
 
+/* Bags: rows of a table, added up, averaged, or the largest taken. */
+
+enum { MODE, LAST, BAG_OPTIONS };
+static PyObject *bag_names[BAG_OPTIONS];
+
+typedef struct {
+    const void *table, *scales; /* what each row is times; NULL for nothing */
+    void *made;
+    const int64_t *index, *offsets;
+    npy_intp bags, count, width; /* indices, and elements of a row */
+    bool last;                   /* the end of the last bag is an offset too */
+    reducing kind;
+} bag_run;
+
+#define REDUCE_BAGS(name, type, joined)                                                                       \
+    static void name(void *context, npy_intp begin, npy_intp end) {                                           \
+        const bag_run *run = context;                                                                         \
+        const npy_intp width = run->width;                                                                    \
+        for (npy_intp bag = begin; bag < end; bag++) {                                                        \
+            const npy_intp first = run->offsets[bag];                                                         \
+            const npy_intp stop = bag + 1 < run->bags || run->last ? run->offsets[bag + 1] : run->count;      \
+            type *made = (type *)run->made + bag * width;                                                     \
+            for (npy_intp k = 0; k < width; k++)                                                              \
+                made[k] = run->kind == LARGEST && stop > first ? -INFINITY : 0;                               \
+            for (npy_intp i = first; i < stop; i++) {                                                         \
+                const type *row = (const type *)run->table + run->index[i] * width;                           \
+                const type by = run->scales ? ((const type *)run->scales)[i] : 1;                             \
+                if (run->kind == LARGEST)                                                                     \
+                    for (npy_intp k = 0; k < width; k++)                                                      \
+                        made[k] = joined(LARGEST, made[k], row[k]);                                           \
+                else                                                                                          \
+                    for (npy_intp k = 0; k < width; k++)                                                      \
+                        made[k] += row[k] * by;                                                               \
+            }                                                                                                 \
+            for (npy_intp k = 0; run->kind == MEAN && stop - first > 1 && k < width; k++)                     \
+                made[k] /= (type)(stop - first);                                                              \
+        }                                                                                                     \
+    }
+REDUCE_BAGS(bags_f32, float, segments_f32_joined)
+REDUCE_BAGS(bags_f64, double, segments_f64_joined)
+
+static bool in_order(const bag_run *run) {
+    int64_t before = 0;
+    for (npy_intp i = 0; i < run->bags + run->last; before = run->offsets[i++])
+        if (run->offsets[i] < before || run->offsets[i] > run->count)
+            return false;
+    return !run->bags || !run->offsets[0];
+}
+
+/* bag(table, index, offsets[, scales], mode, last) */
+static PyObject *run_bag(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyObject *options[BAG_OPTIONS];
+    const native_type type = nargs == 3 || nargs == 4 ? native_real_type(args[0]) : TYPE_NONE;
+    if (type == TYPE_NONE || !kwnames || !native_options(args, nargs, kwnames, bag_names, BAG_OPTIONS, options) || !options[MODE] ||
+        !PyUnicode_Check(options[MODE]) || (nargs == 4 && native_array_type(args[3]) != type))
+        return NULL;
+    PyArrayObject *table = (PyArrayObject *)args[0];
+    for (int k = 1; k < nargs; k++)
+        if ((k < 3 && native_array_type(args[k]) != TYPE_I64) || PyArray_NDIM((PyArrayObject *)args[k]) != 1 ||
+            !PyArray_IS_C_CONTIGUOUS((PyArrayObject *)args[k]))
+            return NULL;
+    bag_run run = {.table = PyArray_DATA(table), .scales = nargs == 4 ? PyArray_DATA((PyArrayObject *)args[3]) : NULL,
+                   .index = PyArray_DATA((PyArrayObject *)args[1]), .offsets = PyArray_DATA((PyArrayObject *)args[2]),
+                   .count = PyArray_DIM((PyArrayObject *)args[1], 0), .last = options[LAST] == Py_True, .kind = SUM};
+    run.bags = PyArray_DIM((PyArrayObject *)args[2], 0) - run.last;
+    if (!PyUnicode_CompareWithASCIIString(options[MODE], "mean"))
+        run.kind = MEAN;
+    else if (!PyUnicode_CompareWithASCIIString(options[MODE], "max"))
+        run.kind = LARGEST;
+    if (PyArray_NDIM(table) != 2 || !PyArray_IS_C_CONTIGUOUS(table) || run.bags < 1 || !in_order(&run) ||
+        (nargs == 4 && PyArray_DIM((PyArrayObject *)args[3], 0) != run.count) ||
+        !native_inside(run.index, run.count, PyArray_DIM(table, 0)))
+        return NULL;
+    run.width = PyArray_DIM(table, 1);
+    PyArrayObject *made = native_empty(2, (npy_intp[]){run.bags, run.width}, type);
+    if (made) {
+        run.made = PyArray_DATA(made);
+        native_parallel(run.bags, native_grain(GRAIN, run.width * (1 + run.count / run.bags)), type == TYPE_F32 ? bags_f32 : bags_f64, &run);
+    }
+    return (PyObject *)made;
+}
+
 int segments_init(void) {
+    bag_names[MODE] = PyUnicode_InternFromString("mode");
+    bag_names[LAST] = PyUnicode_InternFromString("last");
     for (int i = 0; i < OPTIONS; i++)
         if (!names[i] && !(names[i] = PyUnicode_InternFromString(NAMES[i])))
             return -1;
     return 0;
 }
 
-const native_spec segments_kernels[] = {{"segment_reduce", run_segments, NULL}, {NULL, NULL, NULL}};
+const native_spec segments_kernels[] = {
+    {"segment_reduce", run_segments, NULL},
+    {"bag", run_bag, NULL, .dense = true},
+    {NULL, NULL, NULL},
+};

@@ -96,6 +96,12 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
     def leaky_relu_backward(g: Native, x: Native, *, negative_slope: float = 0.01) -> Native:
         return xp.where(x > 0, g, g * negative_slope)
 
+    def hardsigmoid_backward(g: Native, x: Native) -> Native:
+        return xp.where((x > -3) & (x < 3), g * g.dtype.type(1 / 6), g.dtype.type(0))
+
+    def hardswish_backward(g: Native, x: Native) -> Native:
+        return xp.where(x <= -3, g.dtype.type(0), xp.where(x < 3, g * (x / 3 + g.dtype.type(0.5)), g))
+
     def tanh_backward(g: Native, out: Native) -> Native:
         """The gradient of ``tanh``; ``out`` is its result."""
         return g * (1 - out * out)
@@ -107,5 +113,5 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
     return {formula.__name__: narrowed(formula) for formula in (
         elu, selu, celu, exponential_unit_backward, softplus, softplus_backward, mish, mish_backward, log_sigmoid,
         log_sigmoid_backward, gelu_backward, silu_backward, relu_backward, leaky_relu_backward, tanh_backward,
-        sigmoid_backward,
+        sigmoid_backward, hardsigmoid_backward, hardswish_backward,
     )}  # fmt: skip

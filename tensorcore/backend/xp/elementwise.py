@@ -320,7 +320,13 @@ def _activations(backend: XPBackend) -> dict[str, Kernel]:
             return _into(xp.maximum(x, multiply(x, negative_slope)), out)
         return _into(xp.where(x > 0, x, multiply(x, negative_slope)), out)
 
-    return {"silu": silu, "gelu": gelu, "leaky_relu": leaky_relu}
+    def prelu(x: Native, weight: Native, out: Any = None) -> Native:
+        """Each element, those below 0 times a weight that broadcasts."""
+        if x.dtype.itemsize == 2:
+            return _into(prelu(x.astype(np.float32), weight.astype(np.float32)).astype(x.dtype), out)
+        return _into(xp.where(x > 0, x, multiply(x, weight)), out)
+
+    return {"silu": silu, "gelu": gelu, "leaky_relu": leaky_relu, "prelu": prelu}
 
 
 def _rational(backend: XPBackend) -> Kernel:

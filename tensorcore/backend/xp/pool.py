@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tensorcore.backend.edges import beyond_edges
 from tensorcore.backend.windows import even_windows, reach, taps, window_sizes
 from tensorcore.dtypes import from_numpy_dtype
 
@@ -262,6 +263,38 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         made[key] = x
         return made
 
+    def edge_pad(x: Native, *, mode: str, pads: Any, shape: Any) -> Native:
+        """The last dims of ``x`` padded by what is within their edges."""
+        for dim, (before, after) in enumerate(zip(pads[::2], pads[1::2], strict=True), x.ndim - len(pads) // 2):
+            if before or after:
+                x = take_rows(x, dim=dim, index=beyond_edges(mode, x.shape[dim], before, after), size=x.shape[dim])
+        return x
+
+    def edge_pad_gradient(g: Native, *, mode: str, pads: Any, shape: Any) -> Native:
+        """The adjoint of ``edge_pad``."""
+        if g.itemsize == 2 and g.dtype.kind not in "iu":
+            return edge_pad_gradient(g.astype(np.float32), mode=mode, pads=pads, shape=shape).astype(g.dtype)
+        for dim, (before, after) in enumerate(zip(pads[::2], pads[1::2], strict=True), g.ndim - len(pads) // 2):
+            if before or after:
+                g = add_rows(g, dim=dim, index=beyond_edges(mode, shape[dim], before, after), size=shape[dim])
+        return g
+
+    def blend(x: Native, index: Native, weights: Native, *, dim: int) -> Native:
+        """The slices of ``x`` that each row of ``index`` numbers, times the weights in the same place, added up."""
+        across = (-1,) + (1,) * (x.ndim - 1 - dim)
+        made = xp.take(x, index[0], axis=dim) * weights[0].reshape(across)
+        for at, weight in zip(index[1:], weights[1:], strict=True):
+            made += xp.take(x, at, axis=dim) * weight.reshape(across)
+        return made
+
+    def blend_gradient(g: Native, index: Native, weights: Native, *, dim: int, size: int) -> Native:
+        """The adjoint of ``blend``, from ``size`` slices."""
+        across = (-1,) + (1,) * (g.ndim - 1 - dim)
+        made = xp.zeros((*g.shape[:dim], size, *g.shape[dim + 1 :]), g.dtype)
+        for at, weight in zip(backend.to_host(index), weights, strict=True):
+            made += add_rows(g * weight.reshape(across), dim=dim, index=at, size=size)
+        return made
+
     def index_bounds(x: Native) -> tuple[int, int]:
         """The smallest and the largest of some indices; (0, -1) of none."""
         return (int(x.min()), int(x.max())) if x.size else (0, -1)
@@ -272,8 +305,32 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
     def per_row(indices: Native, rows: int) -> Native:
         return xp.maximum(xp.bincount(indices.reshape(-1), minlength=rows), 1)
 
+    def bag(
+        weight: Native, indices: Native, offsets: Native, scales: Native | None = None, *, mode: str, last: bool
+    ) -> Native:
+        """The rows that each bag numbers, from one of the ``offsets`` to the next, added up, averaged, or the largest of them."""
+        if weight.itemsize == 2:  # rounded once
+            by = None if scales is None else scales.astype(np.float32)
+            return bag(weight.astype(np.float32), indices, offsets, by, mode=mode, last=last).astype(weight.dtype)
+        starts = backend.to_host(offsets)
+        count, n = len(starts) - last, len(indices)
+        owner = np.searchsorted(starts[:count], np.arange(starts[-1] if last else n), side="right") - 1
+        rows = xp.take(weight, indices[: len(owner)], axis=0)
+        many = np.bincount(owner, minlength=count)
+        if mode == "max":
+            made = xp.zeros((count, weight.shape[1]), weight.dtype)
+            made[xp.asarray(many > 0)] = -np.inf
+            xp.maximum.at(made, xp.asarray(owner), rows)
+            return made
+        rows = rows if scales is None else rows * scales[: len(owner), None]
+        made = add_rows(rows, dim=0, index=owner, size=count)
+        return made / xp.asarray(np.maximum(many, 1), weight.dtype)[:, None] if mode == "mean" else made
+
     def embedding_gradient(g: Native, indices: Native, *, rows: int, padding: int | None, by_count: bool) -> Native:
         """Rows of ``g`` added up where their indices say; ``by_count`` makes that a mean."""
+        if g.itemsize == 2:  # rounded once
+            wide = embedding_gradient(g.astype(np.float32), indices, rows=rows, padding=padding, by_count=by_count)
+            return wide.astype(g.dtype)
         made = add_rows(g.reshape(-1, g.shape[-1]), dim=0, index=backend.to_host(indices).reshape(-1), size=rows)
         if by_count:
             made /= per_row(indices, rows)[:, None].astype(made.dtype)
@@ -291,7 +348,8 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         return made
 
     return {function.__name__: function for function in (
-        constant_pad, index_bounds, embedding, embedding_gradient, embedding_pick, max_pool, max_pool_gradient,
+        constant_pad, edge_pad, edge_pad_gradient, blend, blend_gradient,
+        index_bounds, embedding, bag, embedding_gradient, embedding_pick, max_pool, max_pool_gradient,
         max_pool_pick, max_pool_indices, adaptive_max, fractional_max, avg_pool, avg_pool_gradient, adaptive_avg_pool,
         adaptive_avg_pool_gradient, take_rows, add_rows, max_unpool, max_unpool_gradient,
     )}  # fmt: skip

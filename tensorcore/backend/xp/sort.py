@@ -121,6 +121,14 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
             inverse = xp.empty(x.size, np.int64)
             inverse[order] = runs
             return values, inverse.reshape(x.shape), counts
+        if dim is not None and x.size and backend.capabilities.host and x.dtype.kind in "biuf":
+            lines = xp.moveaxis(x, dim, 0)
+            order = _order_of_rows(lines.reshape(len(lines), -1))
+            if order is not None:
+                values, runs, counts = unique_consecutive(lines[order], dim=0)
+                inverse = xp.empty(len(lines), np.int64)
+                inverse[order] = runs
+                return xp.ascontiguousarray(xp.moveaxis(values, 0, dim)), inverse, counts
         values, inverse, counts = np.unique(wide(x), return_inverse=True, return_counts=True, axis=dim, equal_nan=False)
         shape = x.shape if dim is None else (x.shape[dim],)
         return values.astype(x.dtype), inverse.reshape(shape).astype(np.int64), counts.astype(np.int64)
@@ -152,3 +160,24 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
     return {function.__name__: function for function in (
         sort, topk, kthvalue, median_dim, mode_dim, unique, unique_consecutive, searchsorted,
     )}  # fmt: skip
+
+
+def _order_of_rows(rows: np.ndarray) -> np.ndarray | None:
+    """The rows of a matrix in order, the first element counting most; None where there is a NaN, which has no place among others.
+
+    As strings of bytes: those of unsigned numbers in the order of the elements, the highest first.
+    """
+    kind, bits = rows.dtype.kind, np.dtype(f"u{rows.dtype.itemsize}")
+    keys = np.ascontiguousarray(rows)
+    if kind == "f":
+        keys = keys + keys.dtype.type(0)  # makes of both zeros one
+        if np.isnan(keys).any():
+            return None
+    keys = keys.view(bits)
+    sign = bits.type(1 << 8 * bits.itemsize - 1)
+    if kind == "f":
+        keys = np.where(keys & sign, ~keys, keys | sign)
+    elif kind == "i":
+        keys = keys ^ sign
+    keys = keys.astype(bits.newbyteorder(">"))
+    return np.argsort(keys.view(np.dtype((np.void, keys.shape[1] * bits.itemsize)))[:, 0], kind="stable")

@@ -7,6 +7,7 @@ from typing import Any
 
 from tensorcore import dtypes
 from tensorcore.errors import ArgumentError, ArgumentTypeError, DtypeError, UnsupportedDtype
+from tensorcore.ops import rules
 from tensorcore.ops.calls import PLAIN_FLOATS
 from tensorcore.ops.define import OPS, by_slope
 from tensorcore.ops.kinds import COMPLEX, FLOATING, REAL, composite, elementwise
@@ -65,10 +66,15 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
     return where(input > 0, input, input * negative_slope)
 
 
-@composite(inputs="input weight", check=_floating("prelu"), samples=samples.pair_of_tensors,
+def _check_prelu(input: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
+    rules.broadcast("mul", tuple(input.native.shape), tuple(weight.native.shape))
+    return _floating("prelu")(input, weight)  # type: ignore[no-any-return]
+
+
+@composite(inputs="input weight", check=_check_prelu, samples=samples.pair_of_tensors,
            grads=dict(input=lambda g, input, weight: where(input > 0, g, g * weight),
                       weight=lambda g, input: where(input > 0, 0.0, g * input)),
-           method=False, name="_prelu_kernel", backward_name="PreluKernelBackward0")  # fmt: skip
+           method=False, name="_prelu_kernel", kernel="prelu", backward_name="PreluKernelBackward0")  # fmt: skip
 def _prelu(input: Tensor, weight: Tensor) -> Tensor:
     """Each element, those below 0 times a weight that broadcasts."""
     return where(input > 0, input, input * weight)
@@ -92,7 +98,8 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
                 f"prelu: Mismatch of parameter numbers and input channel size, got {count} parameters and {channels} channels; "
                 f"pass one for each channel"
             )
-        weight = weight.reshape(count, *[1] * (len(shape) - 2))  # type: ignore[attr-defined]
+        if len(shape) > 2:
+            weight = weight.reshape(count, *[1] * (len(shape) - 2))  # type: ignore[attr-defined]
     elif weight.native.shape and not shape:
         weight = weight.reshape(())  # type: ignore[attr-defined]
     return _prelu(input, weight)
@@ -312,6 +319,10 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     return input * clamp(input + 3, 0.0, 6.0) / 6
 
 
+for _name in ("hardsigmoid", "hardswish"):
+    by_slope(OPS[_name])
+
+
 def _check_threshold(input: Tensor, threshold: float, value: float) -> tuple[Any, ...]:
     if input.dtype.kind == "bool" or input.dtype.is_complex:
         raise UnsupportedDtype(f'threshold: "threshold" not implemented for {input.dtype.name}, got one; use .float()')
@@ -368,8 +379,6 @@ def softshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) 
 
 def glu(input: Tensor, dim: int = -1) -> Tensor:
     """The first half of ``input`` along ``dim`` times the sigmoid of the second half."""
-    from tensorcore.ops import rules
-
     shape = input.native.shape
     if not shape:
         raise DtypeError("glu: glu does not support 0-dimensional tensors, got one; use unsqueeze")

@@ -6,7 +6,9 @@ from typing import Any
 
 from tensorcore import dtypes
 from tensorcore.errors import ArgumentError, ArgumentTypeError, DtypeError, KernelMissing, ShapeError, UsageError
+from tensorcore.ops.calls import apply
 from tensorcore.ops.creation.create import arange
+from tensorcore.ops.define import Op
 from tensorcore.ops.indexing.buckets import searchsorted
 from tensorcore.ops.indexing.masked import masked_fill
 from tensorcore.ops.indexing.scatter import gather
@@ -17,6 +19,7 @@ from tensorcore.ops.operands import check_optional
 from tensorcore.ops.pointwise.choice import where
 from tensorcore.ops.reductions.reduce import sum as total
 from tensorcore.ops.samples import nn as samples
+from tensorcore.tape.mode import mode as grad_mode
 from tensorcore.tensor import Tensor
 
 __all__ = ["embedding_bag"]
@@ -50,6 +53,15 @@ def embedding_bag(input: Tensor, weight: Tensor, offsets: Tensor | None = None, 
         raise KernelMissing(
             f"{op}: expected per_sample_weights to be None where mode is not 'sum', got mode={mode!r}; leave one out"
         )
+    # The gradient of the largest asks which they are.
+    usual = offsets is not None and (mode != "max" or weight.node is None or not grad_mode.enabled)
+    plain = padding_idx is None and max_norm is None and not sparse and not scale_grad_by_freq
+    if usual and plain and bags[0] and weight.device.kernels["bag"]:
+        options = {"mode": mode, "last": bool(include_last_offset)}
+        given = (weight, input.to(dtypes.int64), offsets.to(dtypes.int64))  # type: ignore[union-attr]
+        if per_sample_weights is None:
+            return apply(_bag, given, options)  # type: ignore[no-any-return]
+        return apply(_scaled_bag, (*given, per_sample_weights), options)  # type: ignore[no-any-return]
     rows = embedding(input, weight, padding_idx if sparse else None, max_norm, norm_type, scale_grad_by_freq, sparse)
     if per_sample_weights is not None:
         rows = rows * per_sample_weights.unsqueeze(1)
@@ -81,6 +93,38 @@ def embedding_bag(input: Tensor, weight: Tensor, offsets: Tensor | None = None, 
             inside = at < offsets[count]
             counted = inside if counted is None else counted & inside
     return _pooled(rows, owner, counted, count, mode)
+
+
+def _sent(g: Tensor, input: Tensor, offsets: Tensor, mode: str, last: bool) -> Tensor:
+    """The gradient that each of the indices gets, from its bag."""
+    count = g.native.shape[0]
+    at = arange(input.native.shape[0], device=g.device)
+    owner = searchsorted(offsets[:count], at, right=True) - 1
+    inside = at < offsets[count] if last else None
+    if mode == "mean":
+        ones = owner.new_ones(owner.native.shape) if inside is None else inside.to(dtypes.int64)
+        many = index_add(owner.new_zeros((count,)), 0, owner, ones)
+        g = g / many.clamp(1).unsqueeze(1)
+    sent = g.index_select(0, owner)  # type: ignore[attr-defined]
+    return sent if inside is None else where(inside.unsqueeze(1), sent, 0.0)
+
+
+def _to_table(sent: Tensor, input: Tensor, shape: tuple[int, ...]) -> Tensor:
+    return index_add(sent.new_zeros(tuple(shape)), 0, input, sent)
+
+
+_bag = Op("bag", "weight input offsets", "Rows of a table, bag by bag.", register=False, backward_name="EmbeddingBagBackward0", grads=dict(
+    weight=lambda g, input, offsets, weight_shape, mode, last: _to_table(_sent(g, input, offsets, mode, last), input, weight_shape),
+))  # fmt: skip
+_scaled_bag = Op(
+    "scaled_bag", "weight input offsets scales", "Rows of a table, each times a number, bag by bag.", kernel="bag", register=False,
+    backward_name="EmbeddingBagBackward0", grads=dict(
+        weight=lambda g, input, offsets, scales, weight_shape, mode, last: _to_table(
+            _sent(g, input, offsets, mode, last) * scales.unsqueeze(1), input, weight_shape),
+        scales=lambda g, weight, input, offsets, mode, last: total(
+            _sent(g, input, offsets, mode, last) * weight.index_select(0, input), 1),
+    ),
+)  # fmt: skip
 
 
 def _pooled(rows: Tensor, owner: Tensor, counted: Tensor | None, count: int, mode: str) -> Tensor:

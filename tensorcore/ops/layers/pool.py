@@ -105,6 +105,11 @@ def placed(input: Tensor, found: Any, batched: bool) -> tuple[Tensor, Tensor]:
     return (made, at) if batched else (made.squeeze(0), at.squeeze(0))
 
 
+def put_back(g: Tensor, dim: int, index: np.ndarray, size: int) -> Tensor:
+    """The adjoint of :func:`taken` from ``size`` slices."""
+    return apply(add_rows, (g,), {"dim": dim, "index": index, "size": size})  # type: ignore[no-any-return]
+
+
 def taken(input: Tensor, dim: int, index: np.ndarray) -> Tensor:
     """The slices of ``input`` along ``dim`` (counted from the front) that a host array numbers."""
     return apply(take_rows, (input,), {"dim": dim, "index": index, "size": input.native.shape[dim]})  # type: ignore[no-any-return]

@@ -18,9 +18,11 @@ from tensorcore.errors import (
     UnknownMode,
     UnsupportedDtype,
 )
+from tensorcore.ops.calls import apply
+from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import operation
 from tensorcore.ops.layers.adaptive_pool import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
-from tensorcore.ops.layers.pool import taken
+from tensorcore.ops.layers.pool import put_back, taken
 from tensorcore.ops.linalg.products import matmul
 from tensorcore.ops.operands import NARROW, once_rounded, plain
 from tensorcore.ops.samples import resample as samples
@@ -156,14 +158,13 @@ def _resized(
             find = _nearest_of_few if out <= _FEW else _nearest
             made = taken(made, dim, find(n, out, by, mode == "nearest-exact"))
             continue
-        step = _step(n, out, by, align_corners, real)
-        if antialias:
-            if out != n:
-                weights = _antialiased(n, out, step, mode, real)
-                made = _bytes_product(made, dim, weights) if whole else _product(made, dim, weights)
+        if out == n and (antialias or mode in _LINEAR.values()):
             continue
-        taps = (_linear_taps if mode in _LINEAR.values() else _cubic_taps)(n, out, step, align_corners, real)
-        made = _bytes_product(made, dim, _as_matrix(taps, n)) if whole else _summed(made, dim, taps)
+        find = _taps_of_few if out <= _FEW else _taps
+        index, weights = find(mode, n, out, _step(n, out, by, align_corners, real), align_corners, antialias, real)
+        made = (
+            _bytes_product(made, dim, _as_matrix(index, weights, n)) if whole else _blended(made, dim, index, weights)
+        )
     # A result of the input's own size is not the input.
     return made.clone() if made is input else with_channels_of(made, input)
 
@@ -188,30 +189,34 @@ def _nearest(n: int, out: int, by: Any, exact: bool) -> np.ndarray:
 _FEW = 4096  # numbers that are worth keeping for the next call
 _nearest_of_few = lru_cache(maxsize=128)(_nearest)
 
-Taps = list[tuple[np.ndarray, np.ndarray]]
+Taps = tuple[np.ndarray, np.ndarray]
+
+
+def _taps(mode: str, n: int, out: int, step: Any, align_corners: bool, antialias: bool, real: Any) -> Taps:
+    """For each neighbour (row) of each element of the result (column) its number and its weight."""
+    if antialias:
+        return _antialiased(n, out, step, mode, real)
+    return (_linear_taps if mode in _LINEAR.values() else _cubic_taps)(n, out, step, align_corners, real)
+
+
+_taps_of_few = lru_cache(maxsize=128)(_taps)
 
 
 def _linear_taps(n: int, out: int, step: Any, align_corners: bool, real: Any) -> Taps:
-    """For each of two neighbours: their numbers and their weights."""
     at = np.arange(out, dtype=real)
-    if out == n:
-        return [(np.arange(n), np.ones(n, real))]
     where = at * step if align_corners else np.maximum((at + real(0.5)) * step - real(0.5), real(0))
     low = np.minimum(where.astype(np.int64), n - 1)
     share = np.clip(where - low.astype(real), 0, 1)
-    return [(low, 1 - share), (np.minimum(low + 1, n - 1), share)]
+    return np.stack([low, np.minimum(low + 1, n - 1)]), np.stack([1 - share, share])
 
 
 def _cubic_taps(n: int, out: int, step: Any, align_corners: bool, real: Any) -> Taps:
-    """For each of four neighbours: their numbers, those over the edge being the edge's, and their weights."""
+    """Those over the edge are the edge's."""
     at = np.arange(out, dtype=real)
     where = at * step if align_corners else (at + real(0.5)) * step - real(0.5)
     low = np.floor(where)
-    away = where - low
-    return [
-        (np.clip(low.astype(np.int64) + shift, 0, n - 1), _cubic(away - shift, -0.75).astype(real))
-        for shift in (-1, 0, 1, 2)
-    ]
+    shifts = np.arange(-1, 3)[:, None]
+    return np.clip(low.astype(np.int64) + shifts, 0, n - 1), _cubic(where - low - shifts, -0.75).astype(real)
 
 
 def _cubic(x: np.ndarray, a: float) -> np.ndarray:
@@ -234,16 +239,16 @@ def _lanczos(x: np.ndarray) -> np.ndarray:
 _FILTERS = {"bilinear": (1, _triangle), "bicubic": (2, lambda x: _cubic(x, -0.5)), "lanczos": (3, _lanczos)}
 
 
-def _antialiased(n: int, out: int, step: Any, mode: str, real: Any) -> np.ndarray:
-    """The weight of each of ``n`` elements (rows) in each of ``out`` (columns), by a filter as wide as a step."""
+def _antialiased(n: int, out: int, step: Any, mode: str, real: Any) -> Taps:
+    """By a filter as wide as a step; what is beyond it, or over the edge, weighs nothing."""
     half, kernel = _FILTERS[mode]
     support = real(half) * max(step, real(1))
     center = step * (np.arange(out, dtype=real) + real(0.5))
     start = np.maximum((center - support + real(0.5)).astype(np.int64), 0)
     stop = np.minimum((center + support + real(0.5)).astype(np.int64), n)
-    at = np.arange(n)[:, None]
-    weights = kernel((at - center + 0.5) / max(step, real(1))) * ((at >= start) & (at < stop))
-    return np.asarray(weights / weights.sum(0))
+    at = start + np.arange((stop - start).max())[:, None]
+    weights = kernel((at - center + 0.5) / max(step, real(1))) * (at < stop)
+    return np.minimum(at, stop - 1), np.asarray(weights / weights.sum(0))
 
 
 def _on_device(array: np.ndarray, like: Tensor, dtype: dtypes.dtype) -> Tensor:
@@ -257,11 +262,10 @@ def _product(input: Tensor, dim: int, weights: np.ndarray) -> Tensor:
     return matmul(by.transpose(0, 1), input)
 
 
-def _as_matrix(taps: Taps, n: int) -> np.ndarray:
+def _as_matrix(index: np.ndarray, weights: np.ndarray, n: int) -> np.ndarray:
     """The weight of each of ``n`` elements (rows) in each of the result (columns)."""
-    made = np.zeros((n, len(taps[0][0])))
-    for index, weights in taps:
-        np.add.at(made, (index, np.arange(len(index))), weights)
+    made = np.zeros((n, index.shape[1]))
+    np.add.at(made, (index, np.arange(index.shape[1])), weights)
     return made
 
 
@@ -275,18 +279,40 @@ def _bytes_product(input: Tensor, dim: int, weights: np.ndarray) -> Tensor:
     return (made / float(1 << bits)).floor().clamp(0, 255).to(dtypes.uint8)
 
 
-def _summed(input: Tensor, dim: int, taps: Taps) -> Tensor:
-    """The elements along one dim that each tap numbers, times its weights, added up."""
+def _blended(input: Tensor, dim: int, index: np.ndarray, weights: np.ndarray) -> Tensor:
+    """The elements along one dim that each row of ``index`` numbers, times those weights, added up: in one kernel where there is one."""
+    if input.device.kernels["blend"]:
+        taps = (_on_device(index, input, dtypes.int64), _on_device(weights, input, input.dtype))
+        return apply(_blend, (input, *taps), {"dim": dim})  # type: ignore[no-any-return]
     shape = [1] * len(input.native.shape)
     shape[dim] = -1
-    made = None
-    for index, weights in taps:
-        part = taken(input, dim, index)
-        if len(taps) > 1:
-            part = part * _on_device(weights.reshape(shape), input, input.dtype)
-        made = part if made is None else made + part
-    assert made is not None
-    return made
+    parts = [
+        taken(input, dim, at) * _on_device(weight.reshape(shape), input, input.dtype)
+        for at, weight in zip(index, weights, strict=True)
+    ]
+    return sum(parts[1:], parts[0])
+
+
+def _back_from_blend(g: Tensor, index: Tensor, weights: Tensor, dim: int, input_shape: tuple[int, ...]) -> Tensor:
+    """The adjoint of what one kernel blended."""
+    size = input_shape[dim]
+    if g.device.kernels["blend_gradient"]:
+        return apply(_blend_gradient, (g, index, weights), {"dim": dim, "size": size})  # type: ignore[no-any-return]
+    shape = [1] * len(g.native.shape)
+    shape[dim] = -1
+    parts = [
+        put_back(g * weights[i].reshape(shape), dim, at, size)
+        for i, at in enumerate(index.device.to_host(index.native))
+    ]
+    return sum(parts[1:], parts[0])
+
+
+_blend = Op("blend", "input index weights", "Sums of a few weighted slices.", register=False, backward_name="UpsampleBicubic2DBackward0",
+            grads=dict(input=_back_from_blend))  # fmt: skip
+_blend_gradient = Op(
+    "blend_gradient", "input index weights", "The adjoint of sums of weighted slices.", register=False,
+    grads=dict(input=lambda g, index, weights, dim: apply(_blend, (g, index, weights), {"dim": dim})),
+)  # fmt: skip
 
 
 def _deprecated(name: str) -> None:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any
 
-import numpy as np
-
+from tensorcore.backend.edges import beyond_edges
 from tensorcore.errors import ArgumentTypeError, ShapeError, UnknownMode, UsageError
 from tensorcore.ops import rules
 from tensorcore.ops.calls import apply
 from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import operation
-from tensorcore.ops.layers.pool import taken
+from tensorcore.ops.layers.pool import put_back, taken
 from tensorcore.ops.operands import check_tensors, factor
 from tensorcore.ops.samples import nn as samples
 from tensorcore.ops.shapes.convert import contiguous, with_channels_of
@@ -21,6 +21,8 @@ from tensorcore.shortcuts import before
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = ["channel_shuffle", "native_channel_shuffle", "pad", "pixel_shuffle", "pixel_unshuffle"]
+
+_MODES = ("reflect", "replicate", "circular")
 
 
 @operation(samples=samples.pad, method=False)
@@ -37,10 +39,21 @@ def pad(input: Tensor, pad: Any, mode: str = "constant", value: float | None = N
         raise ArgumentTypeError(
             f"pad: expected argument 'input' to be a Tensor, got {type(input).__name__}; use torch.tensor(...)"
         )
-    if not isinstance(pad, Iterable):
+    if type(pad) is not tuple and not isinstance(pad, Iterable):
         raise ArgumentTypeError(f"pad: argument 'pad' must be tuple of ints, got {pad!r}; pass two for each dim")
     amounts = rules.as_shape("pad", (pad,) if isinstance(pad, (tuple, list)) else tuple(pad))
     shape = tuple(input.native.shape)
+    if mode == "constant":
+        return _constant(input, _pairs(shape, amounts), 0 if value is None else value)
+    options = _around(mode, shape, amounts, value)
+    if not any(amounts):
+        return input.clone()  # type: ignore[attr-defined,no-any-return]
+    made = _from_edges(input, **options)
+    return contiguous(made) if mode == "circular" else made
+
+
+def _pairs(shape: tuple[int, ...], amounts: tuple[int, ...]) -> list[tuple[int, int]]:
+    """How many before and after each dim, from the first dim on."""
     if len(amounts) % 2:
         raise UsageError(f"pad: Padding length must be divisible by 2, got {len(amounts)}; pass pairs")
     if len(amounts) // 2 > len(shape):
@@ -49,9 +62,14 @@ def pad(input: Tensor, pad: Any, mode: str = "constant", value: float | None = N
         )
     pairs = [(0, 0)] * (len(shape) - len(amounts) // 2)
     pairs += zip(amounts[-2::-2], amounts[::-2], strict=True)  # the last dim's stand first
-    if mode == "constant":
-        return _constant(input, pairs, 0 if value is None else value)
-    if mode not in _SOURCES:
+    return pairs
+
+
+@lru_cache(1024)
+def _around(mode: str, shape: tuple[int, ...], amounts: tuple[int, ...], value: Any) -> dict[str, Any]:
+    """The options of a kernel that pads by what is within the edges; whatever is wrong with them raises."""
+    pairs = _pairs(shape, amounts)
+    if mode not in _MODES:
         raise UnknownMode(f"pad: Unrecognised padding mode {mode}; pass constant, reflect, replicate or circular")
     if value is not None and value != 0:
         raise UsageError(f'pad: Padding mode "{mode}" doesn\'t take in value argument, got {value}')
@@ -61,19 +79,52 @@ def pad(input: Tensor, pad: Any, mode: str = "constant", value: float | None = N
             f"pad: Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now, got {amounts} for {list(shape)}"
         )
     least = 0 if mode == "circular" else 1
-    around = list(zip(shape, pairs, strict=True))[-padded:]
-    if (least and 0 in shape[-padded - 1 :]) or any(n + sum(pair) < least for n, pair in around):
+    around = list(zip(shape, pairs, strict=True))
+    if (least and 0 in shape[-padded - 1 :]) or any(n + sum(pair) < least for n, pair in around[-padded:]):
         raise ShapeError(
             f"pad: input is too small for {mode} padding: a negative padding or an empty dim leaves nothing to repeat, got "
             f"{list(shape)} and {amounts}; take away less"
         )
-    made = input
-    for dim, (ahead, behind) in enumerate(pairs):
-        if ahead or behind:
-            made = taken(made, dim, _SOURCES[mode](dim, shape, ahead, behind))
-    if mode == "circular":
-        made = contiguous(made)
-    return made.clone() if made is input else made  # type: ignore[attr-defined,no-any-return]
+    for dim, (n, pair) in enumerate(around):
+        if mode == "reflect" and any(pair) and max(pair) >= n:
+            raise ShapeError(
+                f"pad: Padding size should be less than the corresponding input dimension, but got: padding {pair} at "
+                f"dimension {dim} of input {list(shape)}"
+            )
+        if mode == "circular" and max(pair) > n:
+            raise ShapeError(f"pad: Padding value causes wrapping around more than once, got {pair} for a size of {n}")
+    made = tuple([n + sum(pair) for n, pair in around])
+    return {"mode": mode, "pads": tuple([one for pair in pairs[-padded:] for one in pair]), "shape": made}
+
+
+def _from_edges(input: Tensor, mode: str, pads: tuple[int, ...], shape: tuple[int, ...]) -> Tensor:
+    """The last dims padded to that shape: in one kernel where the device has it."""
+    if input.device.kernels["edge_pad"]:
+        return apply(_edge_pad, (input,), {"mode": mode, "pads": pads, "shape": shape})  # type: ignore[no-any-return]
+    sizes = tuple(input.native.shape)
+    for dim, pair in enumerate(zip(pads[::2], pads[1::2], strict=True), len(sizes) - len(pads) // 2):
+        if any(pair):
+            input = taken(input, dim, beyond_edges(mode, sizes[dim], *pair))
+    return input
+
+
+def _back_from_edges(g: Tensor, mode: str, pads: tuple[int, ...], input_shape: tuple[int, ...]) -> Tensor:
+    """The adjoint of what one kernel padded."""
+    shape = tuple(input_shape)
+    if g.device.kernels["edge_pad_gradient"]:
+        return apply(_edge_gradient, (g,), {"mode": mode, "pads": pads, "shape": shape})  # type: ignore[no-any-return]
+    for dim, pair in enumerate(zip(pads[::2], pads[1::2], strict=True), len(shape) - len(pads) // 2):
+        if any(pair):
+            g = put_back(g, dim, beyond_edges(mode, shape[dim], *pair), shape[dim])
+    return g
+
+
+_edge_pad = Op("edge_pad", "input", "The input and what lies beyond its edges.", register=False,
+               backward_name="ReflectionPad2DBackward0", grads=dict(input=_back_from_edges))  # fmt: skip
+_edge_gradient = Op(
+    "edge_pad_gradient", "input", "The adjoint of padding by what is within the edges.", register=False,
+    grads=dict(input=lambda g, mode, pads, input_shape: _from_edges(g, mode, pads, tuple(input_shape))),
+)  # fmt: skip
 
 
 def _constant(input: Tensor, pairs: list[tuple[int, int]], value: Any) -> Tensor:
@@ -101,35 +152,6 @@ def _constant(input: Tensor, pairs: list[tuple[int, int]], value: Any) -> Tensor
 
 _pad = Op("constant_pad", "input", "The input within a constant.", register=False, backward_name="ConstantPadNdBackward0",
           grads=dict(input=lambda g, key: slice_op.view(g, {"key": key})))  # fmt: skip
-
-
-def _reflected(dim: int, shape: tuple[int, ...], before: int, after: int) -> np.ndarray:
-    n = shape[dim]
-    if max(before, after) >= n:
-        raise ShapeError(
-            f"pad: Padding size should be less than the corresponding input dimension, but got: padding ({before}, {after}) at "
-            f"dimension {dim} of input {list(shape)}"
-        )
-    at = np.abs(np.arange(-before, n + after))
-    return np.where(at >= n, 2 * (n - 1) - at, at)
-
-
-def _replicated(dim: int, shape: tuple[int, ...], before: int, after: int) -> np.ndarray:
-    return np.clip(np.arange(-before, shape[dim] + after), 0, shape[dim] - 1)
-
-
-def _circled(dim: int, shape: tuple[int, ...], before: int, after: int) -> np.ndarray:
-    n = shape[dim]
-    if max(before, after) > n:
-        raise ShapeError(
-            f"pad: Padding value causes wrapping around more than once, got ({before}, {after}) for a size of {n}"
-        )
-    # What is taken away is gone before the rest goes around.
-    left = np.arange(max(-before, 0), n - max(-after, 0))
-    return left[np.arange(-max(before, 0), len(left) + max(after, 0)) % max(len(left), 1)]
-
-
-_SOURCES = {"reflect": _reflected, "replicate": _replicated, "circular": _circled}
 
 
 @operation(samples=samples.pixel_shuffle, method=False)

@@ -115,33 +115,36 @@ ALWAYS_INLINE double sine_of_f32(float x) {
     return bits_f64(shifted) & 1 ? -sine : sine;
 }
 
-/* `BODY` of x, y and z, of the type `type`, sets `made`; a, b and c are the options. */
+/* The elements of a dense result, with x, y and z as they are given for the i-th. */
+#define FORMULA_ROW(type, inputs, first, second, third, BODY)                                                 \
+    {                                                                                                         \
+        type *out = (type *)data[inputs];                                                                     \
+        INDEPENDENT for (ptrdiff_t i = 0; i < count; i++) {                                                   \
+            type x = first, y = second, z = third, made;                                                      \
+            (void)y, (void)z;                                                                                 \
+            BODY;                                                                                             \
+            out[i] = made;                                                                                    \
+        }                                                                                                     \
+    }
+
+/* `BODY` of x, y and z, of the type `type`, sets `made`; a, b and c are the options. Operands lie in rows, or the second is a number,
+   or of two the first, as a gradient that comes from a sum. */
 #define FORMULA_OF(suffix, type, name, inputs, BODY)                                                          \
     static void name##_##suffix(const double *numbers, char *const *data, const ptrdiff_t *steps, ptrdiff_t count) { \
         const type a = (type)numbers[0], b = (type)numbers[1], c = (type)numbers[2];                          \
         const ptrdiff_t size = sizeof(type);                                                                  \
+        const bool dense = steps[inputs] == size && (inputs < 3 || steps[2] == size);                         \
+        const type *xs = (const type *)data[0], *ys = (const type *)data[inputs > 1 ? 1 : 0],                 \
+                   *zs = (const type *)data[inputs > 2 ? 2 : 0];                                              \
         (void)a, (void)b, (void)c;                                                                            \
-        if (steps[0] == size && steps[inputs] == size && (inputs < 2 || steps[1] == size) &&                  \
-            (inputs < 3 || steps[2] == size)) {                                                               \
-            const type *xs = (const type *)data[0], *ys = (const type *)data[inputs > 1 ? 1 : 0],             \
-                       *zs = (const type *)data[inputs > 2 ? 2 : 0];                                          \
-            type *out = (type *)data[inputs];                                                                 \
-            INDEPENDENT for (ptrdiff_t i = 0; i < count; i++) {                                               \
-                type x = xs[i], y = ys[i], z = zs[i], made;                                                   \
-                (void)y, (void)z;                                                                             \
-                BODY;                                                                                         \
-                out[i] = made;                                                                                \
-            }                                                                                                 \
-        } else if (inputs > 1 && steps[0] == size && !steps[1] && steps[inputs] == size && (inputs < 3 || steps[2] == size)) { \
-            const type *xs = (const type *)data[0], *zs = (const type *)data[inputs > 2 ? 2 : 0];             \
-            const type second = *(const type *)data[inputs > 1 ? 1 : 0];                                      \
-            type *out = (type *)data[inputs];                                                                 \
-            INDEPENDENT for (ptrdiff_t i = 0; i < count; i++) {                                               \
-                type x = xs[i], y = second, z = zs[i], made;                                                  \
-                (void)y, (void)z;                                                                             \
-                BODY;                                                                                         \
-                out[i] = made;                                                                                \
-            }                                                                                                 \
+        if (dense && steps[0] == size && (inputs < 2 || steps[1] == size)) {                                  \
+            FORMULA_ROW(type, inputs, xs[i], ys[i], zs[i], BODY)                                              \
+        } else if (inputs > 1 && dense && steps[0] == size && !steps[1]) {                                    \
+            const type number = *ys;                                                                          \
+            FORMULA_ROW(type, inputs, xs[i], number, zs[i], BODY)                                             \
+        } else if (inputs == 2 && dense && !steps[0] && steps[1] == size) {                                   \
+            const type number = *xs;                                                                          \
+            FORMULA_ROW(type, inputs, number, ys[i], number, BODY)                                            \
         } else {                                                                                              \
             for (ptrdiff_t i = 0; i < count; i++) {                                                           \
                 type x = AT(const type, 0), y = AT(const type, inputs > 1 ? 1 : 0),                           \
@@ -337,6 +340,8 @@ FLOATS(FORMULA_OF, relu_backward, 2, made = y <= 0 ? 0 : x)
 FLOATS(FORMULA_OF, leaky_relu_backward, 2, made = y > 0 ? x : x * a)
 FLOATS(FORMULA_OF, tanh_backward, 2, made = x * (1 - (y * y)))
 FLOATS(FORMULA_OF, sigmoid_backward, 2, made = x * ((1 - y) * y))
+FLOATS(FORMULA_OF, hardsigmoid_backward, 2, made = 1; made = x * (made / 6); made = (y > -3) & (y < 3) ? made : 0)
+FLOATS(FORMULA_OF, hardswish_backward, 2, made = x * ((y / 3) + 0.5f); made = y < 3 ? made : x; made = y <= -3 ? 0 : made)
 /* From whichever end is nearer, so that both come out exactly. */
 FLOATS(FORMULA_OF, lerp, 3, made = z < 0.5f && z > -0.5f ? x + (z * (y - x)) : y - ((y - x) * (1 - z)))
 FLOATS(FORMULA_OF, lerp_near, 2, made = x + (a * (y - x)))
@@ -410,6 +415,7 @@ const formula_loops ISA(formula_loops) = {
            INTEGER_ENTRIES(bitwise_left_shift) INTEGER_ENTRIES(bitwise_right_shift)
            FLOAT_ENTRIES(add_scaled) FLOAT_ENTRIES(addcdiv) FLOAT_ENTRIES(addcmul) FLOAT_ENTRIES(lerp) FLOAT_ENTRIES(lerp_near) FLOAT_ENTRIES(lerp_far)
            FLOAT_ENTRIES(frac) SINGLE_ENTRY(lgamma) SINGLE_ENTRY(digamma) SINGLE_ENTRY(trigamma) FLOAT_ENTRIES(relu_backward) FLOAT_ENTRIES(leaky_relu_backward)
+           FLOAT_ENTRIES(hardsigmoid_backward) FLOAT_ENTRIES(hardswish_backward)
            FLOAT_ENTRIES(tanh_backward) FLOAT_ENTRIES(sigmoid_backward) FLOAT_ENTRIES(sinc) FLOAT_ENTRIES(spherical_bessel_j0) SINGLE_ENTRY(bessel_j0)
            SINGLE_ENTRY(bessel_j1) SINGLE_ENTRY(bessel_y0) SINGLE_ENTRY(bessel_y1) SINGLE_ENTRY(airy_ai)
            SINGLE_ENTRY(modified_bessel_k0) SINGLE_ENTRY(modified_bessel_k1) SINGLE_ENTRY(scaled_modified_bessel_k0)

@@ -73,21 +73,25 @@ ALWAYS_INLINE void add_power(double x, double *top, double *sum) {
     *top = x > *top ? x : *top;
 }
 
+/* Columns `apart` from one another, and short rows as such ones. */
 #define COLUMN_SUMS(suffix, type)                                                                             \
-    static void column_sums_##suffix(const void *from, void *to, ptrdiff_t n, ptrdiff_t inner, ptrdiff_t width) { \
+    ALWAYS_INLINE void sums_beside_##suffix(const type *x, type *made, ptrdiff_t n, ptrdiff_t inner, ptrdiff_t width, ptrdiff_t apart) { \
         double top[SUM_COLUMNS], sum[SUM_COLUMNS];                                                            \
         for (ptrdiff_t k = 0; k < width; k++) {                                                               \
             top[k] = -INFINITY;                                                                               \
             sum[k] = 0;                                                                                       \
         }                                                                                                     \
-        for (ptrdiff_t i = 0; i < n; i++) {                                                                   \
-            const type *x = (const type *)from + i * inner;                                                   \
-            type *made = (type *)to + i * inner;                                                              \
+        for (ptrdiff_t i = 0; i < n; i++, x += inner, made += inner)                                          \
             INDEPENDENT for (ptrdiff_t k = 0; k < width; k++) {                                               \
-                add_power(x[k], top + k, sum + k);                                                            \
-                made[k] = (type)(top[k] + log__f64(sum[k]));                                                  \
+                add_power(x[k * apart], top + k, sum + k);                                                    \
+                made[k * apart] = (type)(top[k] + log__f64(sum[k]));                                          \
             }                                                                                                 \
-        }                                                                                                     \
+    }                                                                                                         \
+    static void column_sums_##suffix(const void *from, void *to, ptrdiff_t n, ptrdiff_t inner, ptrdiff_t width) { \
+        sums_beside_##suffix(from, to, n, inner, width, 1);                                                   \
+    }                                                                                                         \
+    static void short_sums_##suffix(const void *from, void *to, ptrdiff_t n, ptrdiff_t rows) {                \
+        sums_beside_##suffix(from, to, n, 1, rows, n);                                                        \
     }
 COLUMN_SUMS(f32, float)
 COLUMN_SUMS(f64, double)
@@ -143,4 +147,5 @@ const line_loops ISA(line_loops) = {{2 * LANES_F32, 2 * LANES_F64},
                                         {{euclid_f32, sizes_f32, largest_f32}, {euclid_f64, sizes_f64, largest_f64}},
                                         {row_sums_f32, row_sums_f64},
                                         {column_sums_f32, column_sums_f64},
+                                        {short_sums_f32, short_sums_f64},
                                         {added_f32, added_f64}};

@@ -19,17 +19,30 @@ static void bounds(const int64_t *index, ptrdiff_t count, int64_t *low, int64_t 
     *high = most;
 }
 
+#define IS_NAN(a) ((a) != (a))
 #include "as_f32.h"
 #include "scatter_of_real.h"
 #include "as_f64.h"
 #include "scatter_of_real.h"
+#undef IS_NAN
+#define IS_NAN(a) 0 /* of integers */
+#include "as_i32.h"
+#include "scatter_of_real.h"
+#include "as_i64.h"
+#include "scatter_of_real.h"
+#include "as_i8.h"
+#include "scatter_of_real.h"
+#include "as_i16.h"
+#include "scatter_of_real.h"
+#include "as_u8.h"
+#include "scatter_of_real.h"
+
+#define OF_ALL(name)                                                                                          \
+    {                                                                                                         \
+        [TYPE_F32] = name##_f32, [TYPE_F64] = name##_f64, [TYPE_I8] = name##_i8, [TYPE_I16] = name##_i16,     \
+        [TYPE_I32] = name##_i32, [TYPE_I64] = name##_i64, [TYPE_U8] = name##_u8,                              \
+    }
 
 const scatter_loops ISA(scatter_loops) = {
-    {add_slices_f32, add_slices_f64},
-    {add_batches_f32, add_batches_f64},
-    {add_listed_f32, add_listed_f64},
-    {add_places_f32, add_places_f64},
-    {add_along_f32, add_along_f64},
-    {top_f32, top_f64},
-    bounds,
+    OF_ALL(add_slices), OF_ALL(add_batches), OF_ALL(add_listed), OF_ALL(add_places), OF_ALL(add_along), OF_ALL(top), bounds,
 };

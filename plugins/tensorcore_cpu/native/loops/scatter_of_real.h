@@ -148,8 +148,8 @@ static void F(add_places)(const slice_sums *of, ptrdiff_t batch, ptrdiff_t first
 }
 
 /* Whether a stands before b among the largest. */
-ALWAYS_INLINE bool F(larger_one)(REAL a, REAL b) { return a > b || (a != a && b == b); }
-ALWAYS_INLINE bool F(smaller_one)(REAL a, REAL b) { return a < b || (b != b && a == a); }
+ALWAYS_INLINE bool F(larger_one)(REAL a, REAL b) { return a > b || (IS_NAN(a) && !IS_NAN(b)); }
+ALWAYS_INLINE bool F(smaller_one)(REAL a, REAL b) { return a < b || (IS_NAN(b) && !IS_NAN(a)); }
 
 ALWAYS_INLINE void F(top_case)(const REAL *x, ptrdiff_t n, ptrdiff_t k, bool largest, REAL *values, int64_t *places) {
     ptrdiff_t kept = 0;

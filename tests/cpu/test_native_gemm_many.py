@@ -131,6 +131,25 @@ def test_long_sums_of_few_rows_and_columns(dtype, terms):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_many_short_rows_by_a_vector(dtype):
+    """Rows of up to a vector, one behind the other, apart or backwards, the last at the end of its memory; a NaN stays in its row."""
+    matmul = kernel("matmul")[0]
+    for inner in (*range(1, 10), 13, 16, 17):
+        by = numbers(inner, 1, 1, dtype=dtype).ravel()
+        for rows in (63, 64, 97, 1000):
+            wide = numbers(rows, 1, inner + 3, dtype=dtype)[:, 0]
+            for x in (np.ascontiguousarray(wide[:, :inner]), wide[:, 3:], wide[::-1, 1 : inner + 1]):
+                exact, sums = x.astype(np.longdouble) @ by, abs(x) @ abs(by)
+                assert (abs(matmul(x, by) - exact) <= 2 * inner * np.finfo(dtype).eps * sums).all()
+                column = matmul(x, by[:, None])
+                assert column.shape == (rows, 1)
+                assert (abs(column[:, 0] - exact) <= 2 * inner * np.finfo(dtype).eps * sums).all()
+            x = np.ascontiguousarray(wide[:, :inner])
+            x[rows // 2, 0] = np.nan
+            assert (np.isnan(matmul(x, by)) == (np.arange(rows) == rows // 2)).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_long_sums_of_batches_and_of_a_matrix_by_itself(dtype):
     """Each product of a batch has the bits of that product alone; rows by themselves, turned over, are right for few of them."""
     matmul = kernel("matmul")[0]

@@ -9,6 +9,7 @@
 
 DECLARE_LOOPS(gemm_vector_loops, gemm_vector_loops);
 
+enum { SHORT_COLUMNS = 64, SHORTEST = 4 }; /* that are worth being turned over; elements that take a few exchanges */
 enum { VECTOR_WORK = 1 << 18 }; /* multiplications of one row, which wait for memory, that are worth a second thread */
 
 enum { BETA, ALPHA, OPTIONS };
@@ -116,12 +117,18 @@ static void fold(operand *x) {
     x->ndim = 2;
 }
 
+/* Whether floats of so many short rows times a vector are for a loop of ours: BLAS is faster at rows of whole halves of a vector. */
+static bool by_short_rows(native_type type, npy_intp rows, npy_intp inner) {
+    const ptrdiff_t most = type <= TYPE_F64 ? PICK(gemm_vector_loops)->short_inner[type] : 0;
+    return rows >= SHORT_COLUMNS && inner <= most && (2 * inner != most || inner <= SHORTEST);
+}
+
 static gemm_vector_loop vector_loop(native_type type, const gemm_job *job) {
     const gemm_vector_loops *loops = PICK(gemm_vector_loops);
     if (job->rows != 1 || job->before)
         return NULL;
     if (job->left_inner == 1 && job->right_inner == 1)
-        return loops->by_columns[type];
+        return is_short(type) || is_integer(type) ? loops->by_columns[type] : by_short_rows(type, job->columns, job->inner) ? loops->by_short_columns[type] : NULL;
     return job->right_column == 1 || job->columns == 1 ? loops->by_rows[type] : NULL;
 }
 
@@ -166,13 +173,14 @@ static PyObject *multiply(native_type type, bool pairs, operand *x, operand *y, 
     const bool blas = !integer && !halves && gemm_real(type)->slower_than_blas && work > 1 << 15;
     all.many = count > 1 && !blas ? gemm_pick_many(&all) : NULL;
     const bool small = all.many || tall; /* whose loops are ours with any library */
-    if (integer && job->columns == 1 && !before && !all.many)
+    const bool short_rows = !pairs && job->left_inner == 1 && job->right_inner == 1 && by_short_rows(type, job->rows, job->inner);
+    if (job->columns == 1 && !before && !all.many && (integer || short_rows))
         gemm_turn_over(&all);
     all.vector = pairs || all.many ? NULL : vector_loop(type, job);
     if ((is_short(type) && !all.vector) ||
-        (!integer && !halves && !small && (blas || (narrow && work > 1 << 12))))
+        (!integer && !halves && !small && !all.vector && (blas || (narrow && work > 1 << 12))))
         return NULL;
-    if (!integer && !halves && !pairs && !small && !native_blas_ready(work))
+    if (!integer && !halves && !pairs && !small && !all.vector && !native_blas_ready(work))
         return NULL;
     if (y->ndim > 2) {
         shape[ndim - 2] = rows;
@@ -273,8 +281,14 @@ static PyObject *matmul(const native_kernel *kernel, PyObject *const *args, Py_s
     if (!one_type(args[0], args[1], &type))
         return NULL;
     if (!is_integer(type) && !turned->left && !turned->right &&
-        (PyArray_NDIM((PyArrayObject *)args[0]) == 1 || PyArray_NDIM((PyArrayObject *)args[1]) == 1))
-        return gemm_small(type, args[0], args[1], NULL, 1, 0);
+        (PyArray_NDIM((PyArrayObject *)args[0]) == 1 || PyArray_NDIM((PyArrayObject *)args[1]) == 1)) {
+        PyObject *made = gemm_small(type, args[0], args[1], NULL, 1, 0);
+        PyArrayObject *left = (PyArrayObject *)args[0], *right = (PyArrayObject *)args[1];
+        if (made || PyErr_Occurred() || PyArray_NDIM(left) != 2 || PyArray_NDIM(right) != 1 ||
+            PyArray_STRIDE(left, 1) != TYPE_SIZE[type] || PyArray_STRIDE(right, 0) != TYPE_SIZE[type] ||
+            !by_short_rows(type, PyArray_DIM(left, 0), PyArray_DIM(left, 1)))
+            return made; /* all others by a vector are NumPy's */
+    }
     if (!read_side(args[0], type, true, turned->left, &x) || !read_side(args[1], type, false, turned->right, &y))
         return NULL;
     return multiply(type, false, &x, &y, NULL, 0);

@@ -45,6 +45,8 @@ def pad(input: Tensor, pad: Any, mode: str = "constant", value: float | None = N
     shape = tuple(input.native.shape)
     if mode == "constant":
         return _constant(input, _pairs(shape, amounts), 0 if value is None else value)
+    if mode not in _MODES:
+        raise UnknownMode(f"pad: Unrecognised padding mode {mode}; pass constant, reflect, replicate or circular")
     options = _around(mode, shape, amounts, value)
     if not any(amounts):
         return input.clone()  # type: ignore[attr-defined,no-any-return]
@@ -69,8 +71,6 @@ def _pairs(shape: tuple[int, ...], amounts: tuple[int, ...]) -> list[tuple[int, 
 def _around(mode: str, shape: tuple[int, ...], amounts: tuple[int, ...], value: Any) -> dict[str, Any]:
     """The options of a kernel that pads by what is within the edges; whatever is wrong with them raises."""
     pairs = _pairs(shape, amounts)
-    if mode not in _MODES:
-        raise UnknownMode(f"pad: Unrecognised padding mode {mode}; pass constant, reflect, replicate or circular")
     if value is not None and value != 0:
         raise UsageError(f'pad: Padding mode "{mode}" doesn\'t take in value argument, got {value}')
     padded = len(amounts) // 2

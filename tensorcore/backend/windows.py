@@ -1,4 +1,4 @@
-"""Where the windows of convolutions and pools lie: which outputs read which inputs, as slices."""
+"""Where the windows of convolutions and pools lie, as slices, and which elements lie beyond the edges."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["even_windows", "reach", "taps", "window_sizes"]
+__all__ = ["beyond_edges", "even_windows", "reach", "taps", "window_sizes"]
 
 Slices = tuple[slice, ...]
 
@@ -63,3 +63,19 @@ def window_sizes(
         length = stop - start if count_padding else np.minimum(stop, n) - np.maximum(start, 0)
         found = found * length.reshape(-1, *[1] * (len(sizes) - 1 - i))
     return found  # type: ignore[no-any-return]
+
+
+def beyond_edges(mode: str, n: int, before: int, after: int) -> np.ndarray:
+    """The places of a dim of ``n`` elements in the order in which they stand once it is padded; negative amounts take away.
+
+    Args:
+        mode: ``reflect`` (without the edge), ``replicate`` (the edge) or ``circular``.
+    """
+    if mode == "replicate":
+        return np.clip(np.arange(-before, n + after), 0, n - 1)
+    if mode == "reflect":
+        at = np.abs(np.arange(-before, n + after))
+        return np.where(at >= n, 2 * (n - 1) - at, at)
+    # What is taken away is gone before the rest goes around.
+    left = np.arange(max(-before, 0), n - max(-after, 0))
+    return left[np.arange(-max(before, 0), len(left) + max(after, 0)) % max(len(left), 1)]

@@ -319,7 +319,9 @@ static bool find_centres(const native_fold *of, const work *means, double *centr
 /* Of the squares of distances from a centre that misses the mean by so much: nothing where they differ by their rounding. */
 static double squares_about_mean(const native_fold *of, double squares, double missed) {
     const double less = (double)of->count * missed * missed;
-    return squares < less ? 0 : squares - less;
+    if (squares <= less && squares < INFINITY)
+        return 0;
+    return squares > less ? squares - less : squares; /* also infinities and NaN */
 }
 
 /* Squares of a float past 2**64, or under 2**-52, leave what a float can hold. */

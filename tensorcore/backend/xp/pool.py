@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorcore.backend.edges import beyond_edges
-from tensorcore.backend.windows import even_windows, reach, taps, window_sizes
+from tensorcore.backend.windows import beyond_edges, even_windows, reach, taps, window_sizes
 from tensorcore.dtypes import from_numpy_dtype
 
 if TYPE_CHECKING:

@@ -56,12 +56,11 @@ def embedding_bag(input: Tensor, weight: Tensor, offsets: Tensor | None = None, 
     # The gradient of the largest asks which they are.
     usual = offsets is not None and (mode != "max" or weight.node is None or not grad_mode.enabled)
     plain = padding_idx is None and max_norm is None and not sparse and not scale_grad_by_freq
-    if usual and plain and bags[0] and weight.device.kernels["bag"]:
-        options = {"mode": mode, "last": bool(include_last_offset)}
-        given = (weight, input.to(dtypes.int64), offsets.to(dtypes.int64))  # type: ignore[union-attr]
-        if per_sample_weights is None:
-            return apply(_bag, given, options)  # type: ignore[no-any-return]
-        return apply(_scaled_bag, (*given, per_sample_weights), options)  # type: ignore[no-any-return]
+    taken = [weight, input, offsets] if per_sample_weights is None else [weight, input, offsets, per_sample_weights]
+    if usual and plain and bags[0] and all(one.device.kernels["bag"] for one in taken):  # type: ignore[union-attr]
+        given = (weight, input.to(dtypes.int64), offsets.to(dtypes.int64), *taken[3:])  # type: ignore[union-attr]
+        bag = _bag if per_sample_weights is None else _scaled_bag
+        return apply(bag, given, {"mode": mode, "last": bool(include_last_offset)})  # type: ignore[no-any-return]
     rows = embedding(input, weight, padding_idx if sparse else None, max_norm, norm_type, scale_grad_by_freq, sparse)
     if per_sample_weights is not None:
         rows = rows * per_sample_weights.unsqueeze(1)

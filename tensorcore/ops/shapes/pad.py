@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
-from tensorcore.backend.edges import beyond_edges
+from tensorcore.backend.windows import beyond_edges
 from tensorcore.errors import ArgumentTypeError, ShapeError, UnknownMode, UsageError
 from tensorcore.ops import rules
 from tensorcore.ops.calls import apply

@@ -67,7 +67,7 @@ ROWS_OF_TWO(f64, i64, pd)
 #define ROW_EXTREMES(name, type, suffix, mask, lanes, better)                                                 \
     static void name##_of_rows(const type *data, ptrdiff_t rows, ptrdiff_t count, double *into) {             \
         ptrdiff_t i = 0;                                                                                      \
-        for (; count >= lanes && i + lanes <= rows; i += lanes) {                                             \
+        for (; count >= lanes && count <= 4 * CHAINS * lanes && i + lanes <= rows; i += lanes) {               \
             row_##suffix best[lanes];                                                                         \
             row_##mask nan = {0};                                                                             \
             for (int k = 0; k < lanes; k++) {                                                                 \

@@ -39,8 +39,9 @@ def first():
     for images, numbers in loader:
         break
 """
-KEPT = "loader = torch.utils.data.DataLoader(Pictures(), 64, shuffle=True, num_workers=2, persistent_workers=True)\n"
-NEW = "loader = torch.utils.data.DataLoader(Pictures(), 64, shuffle=True, num_workers=2)\n"
+# By fork, wherever the row runs: the class of the pictures is of its setup, and no module's, from which a new process could have it.
+NEW = 'loader = torch.utils.data.DataLoader(Pictures(), 64, shuffle=True, num_workers=2, multiprocessing_context="fork")\n'
+KEPT = NEW.replace("num_workers=2", "num_workers=2, persistent_workers=True")
 MEMORY = """
 values = torch.utils.data.TensorDataset(torch.rand(4096, 64), torch.randint(0, 10, (4096,)))
 loader = torch.utils.data.DataLoader(values, 64, shuffle=True)

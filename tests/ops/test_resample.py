@@ -150,6 +150,12 @@ class TestEmbeddingBag:
         made = F.embedding_bag(tc.tensor([0, 1, 0, 2]), table, tc.tensor([0, 2]), mode="max")
         np.testing.assert_array_equal(made.numpy(), [[math.nan], [2.0]])
 
+    def test_offsets_that_decrease_are_refused(self) -> None:
+        """A bag that would begin before the one in front of it has no rows of its own."""
+        for last in (False, True):
+            with pytest.raises(RuntimeError, match=r"must not decrease, got \[0, 2, 1\]"):
+                F.embedding_bag(tc.tensor([0, 1, 2]), tc.ones(4, 3), tc.tensor([0, 2, 1]), include_last_offset=last)
+
     def test_rows_that_are_too_long_are_shortened(self) -> None:
         """max_norm scales the rows asked for in the table itself, and no others."""
         table = tc.tensor([[3.0, 4.0], [6.0, 8.0]])

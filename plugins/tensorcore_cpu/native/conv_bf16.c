@@ -15,8 +15,6 @@ enum {
     PART = 1 << 20,   /* multiplications that are worth a thread */
 };
 
-static ptrdiff_t product(const ptrdiff_t *sizes) { return sizes[0] * sizes[1] * sizes[2]; }
-
 /* Elements that lie side by side in the picture: column j of a panel, of those in the mask, at from + j. */
 typedef struct {
     ptrdiff_t from;
@@ -37,7 +35,7 @@ typedef struct {
 
 /* What the columns of a panel are: answers how many runs they come in, and where they go. */
 static int cut(const sums_work *work, ptrdiff_t panel, run *runs, bf16_columns *to) {
-    const ptrdiff_t positions = product(work->counts), width = work->counts[2];
+    const ptrdiff_t positions = conv_product(work->counts), width = work->counts[2];
     int count = 0;
     ptrdiff_t at = panel * BF16_WIDTH;
     to->column = 0;
@@ -122,7 +120,7 @@ static void sums_body(void *context, npy_intp begin, npy_intp end) {
 /* The sums of all groups from a weight of (rows, inner) for each. */
 static bool run_sums(sums_work *work, ptrdiff_t groups, ptrdiff_t rows, const uint16_t *weight, const uint16_t *bias,
                      uint16_t *made) {
-    const ptrdiff_t positions = product(work->counts), each = rows * work->inner * BF16_WIDTH;
+    const ptrdiff_t positions = conv_product(work->counts), each = rows * work->inner * BF16_WIDTH;
     conv_join_rows(work->counts, work->move);
     work->panels = (work->count * positions + BF16_WIDTH - 1) / BF16_WIDTH;
     work->made_image = groups * rows * positions;
@@ -200,7 +198,7 @@ static bool winograd_is_faster(const convolution *c, const ptrdiff_t *counts, pt
     if (c->stride[1] != 1 || c->stride[2] != 1 || !winograd_fits(&wide) || !winograd_pays(&wide))
         return false;
     const double tiles = (double)(c->images * ((counts[1] + 1) / 2) * ((counts[2] + 1) / 2)), both = (double)(rows * sources);
-    const double panels = (double)((c->images * product(counts) + BF16_WIDTH - 1) / BF16_WIDTH);
+    const double panels = (double)((c->images * conv_product(counts) + BF16_WIDTH - 1) / BF16_WIDTH);
     const double winograd = both * (1.1 * tiles + 15) + 6 * tiles * (double)(rows + sources);
     const double packing = c->wanted == CONV_SUMS ? 5 : 13;
     return winograd < panels * (9.5 * both + 4.5 * (double)sources * (double)(3 + 6 * runs)) + packing * both;
@@ -215,7 +213,7 @@ bool conv_takes_bf16(const convolution *c) {
     if (!sums && (c->stride[0] != 1 || c->stride[1] != 1 || c->stride[2] != 1))
         return false;
     const ptrdiff_t *const counts = sums ? c->counts : c->sizes, rows = sums ? c->outs : c->channels;
-    const ptrdiff_t width = pointwise_fits(c) ? product(counts) : counts[2], runs = 1 + (BF16_WIDTH - 1) / width;
+    const ptrdiff_t width = pointwise_fits(c) ? conv_product(counts) : counts[2], runs = 1 + (BF16_WIDTH - 1) / width;
     return rows >= ROWS && rows >= RUN_ROWS * runs && !winograd_is_faster(c, counts, rows, sums ? c->channels : c->outs, runs);
 }
 

@@ -27,8 +27,6 @@ typedef struct {
     uint32_t *sent;                          /* the same as [group, panel, image, pair, out] */
 } weight_work;
 
-static ptrdiff_t product(const ptrdiff_t *sizes) { return sizes[0] * sizes[1] * sizes[2]; }
-
 /* Puts what was sent for images [begin, end) of [group, panel, image] into pairs of neighbours, 32 outs side by side. */
 static void pack_body(void *context, npy_intp begin, npy_intp end) {
     const weight_work *work = context;
@@ -108,7 +106,7 @@ static void tiles_body(void *context, npy_intp begin, npy_intp end) {
 /* Rows with an odd number of positions get a zero behind them, which is multiplied with whatever follows in the picture. */
 static const void *even_rows(conv_rooms *all, const weight_work *work) {
     const convolution *c = work->c;
-    const ptrdiff_t *n = work->counts, channels = c->groups * c->outs, plane = product(n);
+    const ptrdiff_t *n = work->counts, channels = c->groups * c->outs, plane = conv_product(n);
     conv_images m = {.data = c->y, .images = c->images, .channels = channels, .sizes = {n[0], n[1], n[2]}, .phases = 1,
                      .steps = {channels * plane, plane, n[1] * n[2], n[2], 1}, .padded = {n[0], n[1], n[2] + 1}};
     return conv_padded(all, &m, c->size, false);
@@ -139,7 +137,7 @@ bool conv_weight_bf16(const convolution *given) {
         work.from = even_rows(&all, &work);
         work.counts[2]++;
     }
-    work.pairs = product(work.counts) / 2;
+    work.pairs = conv_product(work.counts) / 2;
     work.tiles = (work.inner + HEIGHT - 1) / HEIGHT;
     work.panels = (c->outs + BF16_WIDTH - 1) / BF16_WIDTH;
     const ptrdiff_t packs = c->groups * work.panels * c->images, each = c->images * work.pairs * HEIGHT * BF16_WIDTH;

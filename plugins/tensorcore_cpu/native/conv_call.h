@@ -59,4 +59,7 @@ static inline const void *conv_at(const void *data, ptrdiff_t elements, size_t s
     return (const char *)data + elements * (ptrdiff_t)size;
 }
 
+/* Of three sizes. */
+static inline ptrdiff_t conv_product(const ptrdiff_t *sizes) { return sizes[0] * sizes[1] * sizes[2]; }
+
 #endif

@@ -12,13 +12,11 @@ DECLARE_LOOPS(conv_loops, conv_loops);
 
 enum { WORK = 1 << 16 }; /* vector operations that are worth a thread */
 
-static ptrdiff_t product(const ptrdiff_t *sizes) { return sizes[0] * sizes[1] * sizes[2]; }
-
 static bool lies_so(const convolution *c) {
     const bool gradient = c->wanted == CONV_INPUT_GRADIENT;
     const ptrdiff_t *sizes = gradient ? c->counts : c->sizes, channels = (gradient ? c->outs : c->channels) * c->groups;
     ptrdiff_t step = channels;
-    if (c->wanted == CONV_WEIGHT_GRADIENT || channels == 1 || c->steps[1] != 1 || product(sizes) == 1)
+    if (c->wanted == CONV_WEIGHT_GRADIENT || channels == 1 || c->steps[1] != 1 || conv_product(sizes) == 1)
         return false;
     for (int d = 2; d >= 0; step *= sizes[d], d--)
         if (sizes[d] > 1 && c->steps[d + 2] != step)
@@ -33,7 +31,7 @@ static bool is_depthwise(const convolution *c) {
 }
 
 static bool is_product(const convolution *c) {
-    return c->taps == 1 && all_are(c->padding, 0) && (c->wanted == CONV_SUMS || product(c->sizes) == product(c->counts));
+    return c->taps == 1 && all_are(c->padding, 0) && (c->wanted == CONV_SUMS || conv_product(c->sizes) == conv_product(c->counts));
 }
 
 bool channels_fits(const convolution *c) { return lies_so(c) && (is_depthwise(c) || is_product(c)); }
@@ -126,8 +124,8 @@ static bool run_groups(const convolution *c, const void *from, const void *to, p
 }
 
 static bool run_product(const convolution *c) {
-    const bool gradient = c->wanted == CONV_INPUT_GRADIENT, skips = product(c->sizes) != product(c->counts);
-    const ptrdiff_t rows = c->images * product(c->counts), inner = gradient ? c->outs : c->channels;
+    const bool gradient = c->wanted == CONV_INPUT_GRADIENT, skips = conv_product(c->sizes) != conv_product(c->counts);
+    const ptrdiff_t rows = c->images * conv_product(c->counts), inner = gradient ? c->outs : c->channels;
     const ptrdiff_t columns = gradient ? c->channels : c->outs;
     const size_t room = skips ? (size_t)(rows * c->channels * c->groups) * c->size : 0;
     gather_work work = {.c = c, .dense = room ? native_scratch(room) : NULL};

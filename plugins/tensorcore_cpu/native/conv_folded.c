@@ -22,7 +22,6 @@ enum {
 };
 
 static const conv_real_loops *real_of(const convolution *c) { return &PICK(conv_loops)->real[c->type == TYPE_F64]; }
-static ptrdiff_t product(const ptrdiff_t *sizes) { return sizes[0] * sizes[1] * sizes[2]; }
 static ptrdiff_t at_most(ptrdiff_t a, ptrdiff_t b) { return a < b ? a : b; }
 static ptrdiff_t at_least(ptrdiff_t a, ptrdiff_t b) { return a > b ? a : b; }
 static ptrdiff_t parts_of(ptrdiff_t count, ptrdiff_t most) { return (count + most - 1) / most; }
@@ -55,7 +54,7 @@ static double summed(const convolution *c, int dim) {
 
 bool folded_pays(const convolution *c) {
     const double lanes = (double)real_of(c)->lanes, width = (double)c->counts[2], inner = (double)c->outs;
-    const double folded = (double)(c->taps * product(c->counts));
+    const double folded = (double)(c->taps * conv_product(c->counts));
     const double rows = (double)parts_of(c->counts[2], real_of(c)->lanes) * lanes / width;
     return folded * (inner + ADDING * rows) < summed(c, 0) * summed(c, 1) * summed(c, 2) * inner;
 }
@@ -119,13 +118,13 @@ static void folded_body(void *context, npy_intp begin, npy_intp end) {
         for (ptrdiff_t n = 0; n < images; n++)
             work->real->unfold_planes(&fold, planes, n, channels,
                                       (void *)conv_at(c->x, (((image + n) * c->groups + group) * c->channels + channel) *
-                                                                product(c->sizes), c->size));
+                                                                conv_product(c->sizes), c->size));
     }
     free(room);
 }
 
 bool folded_run(const convolution *c) {
-    folded_work work = {.c = c, .real = real_of(c), .positions = product(c->counts)};
+    folded_work work = {.c = c, .real = real_of(c), .positions = conv_product(c->counts)};
     conv_fold *fold = &work.fold;
     ptrdiff_t sizes[3];
     for (int d = 0; d < 3; d++) {

@@ -15,10 +15,8 @@ enum {
     PARTS_BYTES = 1 << 19, /* where they take no more than about this */
 };
 
-static ptrdiff_t product(const ptrdiff_t *sizes) { return sizes[0] * sizes[1] * sizes[2]; }
-
 /* Whether some positions of the input are in no window, so that those that are lie apart. */
-static bool skips(const convolution *c) { return product(c->sizes) != product(c->counts); }
+static bool skips(const convolution *c) { return conv_product(c->sizes) != conv_product(c->counts); }
 
 bool pointwise_fits(const convolution *c) {
     for (int d = 0; d < 3; d++)
@@ -28,7 +26,7 @@ bool pointwise_fits(const convolution *c) {
 }
 
 bool pointwise_pays(const convolution *c) {
-    const ptrdiff_t positions = product(c->counts);
+    const ptrdiff_t positions = conv_product(c->counts);
     return positions >= LEAST_POSITIONS || positions % WHOLE == 0;
 }
 
@@ -138,7 +136,7 @@ static void add_to(void *into, const void *from, ptrdiff_t count, size_t size) {
 }
 
 static bool run_weight(const convolution *c) {
-    weight_work work = {.c = c, .weight = c->outs * c->channels, .positions = product(c->sizes)};
+    weight_work work = {.c = c, .weight = c->outs * c->channels, .positions = conv_product(c->sizes)};
     const ptrdiff_t bytes = c->groups * work.weight * (ptrdiff_t)c->size;
     const ptrdiff_t room = PARTS_BYTES / bytes + 1, most = room < PARTS ? room : PARTS;
     work.each = (c->images + most - 1) / most;
@@ -183,7 +181,7 @@ static void gather_body(void *context, npy_intp begin, npy_intp end) {
     const dense_work *work = context;
     const convolution *c = work->c;
     for (npy_intp i = begin; i < end; i++) {
-        const void *plane = conv_at(c->x, i * product(c->sizes), c->size);
+        const void *plane = conv_at(c->x, i * conv_product(c->sizes), c->size);
 #define MOVE(dense, wide) dense = wide
         if (c->size == sizeof(float))
             ROWS(float)
@@ -197,8 +195,8 @@ static void spread_body(void *context, npy_intp begin, npy_intp end) {
     const dense_work *work = context;
     const convolution *c = work->c;
     for (npy_intp i = begin; i < end; i++) {
-        void *plane = (void *)conv_at(c->x, i * product(c->sizes), c->size);
-        memset(plane, 0, (size_t)product(c->sizes) * c->size);
+        void *plane = (void *)conv_at(c->x, i * conv_product(c->sizes), c->size);
+        memset(plane, 0, (size_t)conv_product(c->sizes) * c->size);
 #define MOVE(dense, wide) wide = dense
         if (c->size == sizeof(float))
             ROWS(float)
@@ -217,7 +215,7 @@ static bool run_wanted(const convolution *c) {
 bool pointwise_run(const convolution *c) {
     if (!skips(c))
         return run_wanted(c);
-    const ptrdiff_t planes = c->images * c->groups * c->channels, positions = product(c->counts);
+    const ptrdiff_t planes = c->images * c->groups * c->channels, positions = conv_product(c->counts);
     const size_t size = (size_t)(planes * positions) * c->size;
     dense_work work = {.c = c, .dense = native_scratch(size)};
     if (!work.dense)

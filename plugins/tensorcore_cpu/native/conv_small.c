@@ -15,17 +15,15 @@ enum {
     EASY = 8 * 8,           /* elements of a plane up to which this is faster than a way of planes with steps of one */
 };
 
-static ptrdiff_t product(const ptrdiff_t *sizes) { return sizes[0] * sizes[1] * sizes[2]; }
-
 bool small_fits(const convolution *c) {
     for (int d = 0; d < 3; d++)
         if (c->sizes[d] > PLANE || c->counts[d] > PLANE)
             return false;
-    return c->channels == 1 && c->outs == 1 && c->groups >= CHANNELS && c->taps <= TAPS && product(c->sizes) <= PLANE &&
-           product(c->counts) <= PLANE;
+    return c->channels == 1 && c->outs == 1 && c->groups >= CHANNELS && c->taps <= TAPS && conv_product(c->sizes) <= PLANE &&
+           conv_product(c->counts) <= PLANE;
 }
 
-bool small_pays(const convolution *c) { return !depthwise_fits(c) || product(c->sizes) <= EASY; }
+bool small_pays(const convolution *c) { return !depthwise_fits(c) || conv_product(c->sizes) <= EASY; }
 
 /* The pairs of all outputs, in the order of the taps. */
 static void list_pairs(const convolution *c, small_pair *pairs, int32_t *ends) {
@@ -68,7 +66,7 @@ static void small_body(void *context, npy_intp begin, npy_intp end) {
 }
 
 bool small_run(const convolution *c) {
-    const ptrdiff_t plane = product(c->sizes), outputs = product(c->counts);
+    const ptrdiff_t plane = conv_product(c->sizes), outputs = conv_product(c->counts);
     small_pair *pairs = malloc((size_t)(outputs * c->taps) * sizeof *pairs);
     int32_t *ends = malloc((size_t)outputs * sizeof *ends);
     small_work work = {.job = {c, pairs, ends, plane, outputs}, .real = &PICK(conv_small_loops)->real[c->type == TYPE_F64],

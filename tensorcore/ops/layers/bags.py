@@ -225,4 +225,8 @@ def _check(
             raise ShapeError(
                 f"{op}: offsets must start with 0 and not exceed the length of input ({shape[0]}), got {host[0]} to {host[-1]}"
             )
+        if (host[1:] < host[:-1]).any():
+            raise ShapeError(
+                f"{op}: offsets must not decrease, got {host.tolist()}; pass where each bag starts, in order"
+            )
     return input, (count,), per_sample

@@ -23,6 +23,7 @@ torch.manual_seed(8)
 a = torch.randn(10_000, {width}, {width}, device=device)
 b = torch.randn(10_000, {width}, {width}, device=device)
 v = torch.randn(10_000, {width}, device=device)
+definite = a @ a.mT + torch.eye({width}, device=device)
 """
 LINES = [
     ("minus column", "m - column"), ("where column", "torch.where(mask, m, column)"), ("slice times slice", "m[:, 1:] * m[:, :-1]"),
@@ -37,7 +38,8 @@ LINES = [
 ]  # fmt: skip
 OF_MATRICES = [
     ("product", "a @ b"), ("product with transposed", "a @ b.mT"), ("matrix by vector", "(a @ v.unsqueeze(2)).squeeze(2)"),
-    ("inverse", "torch.linalg.inv(a)"), ("determinant", "torch.linalg.det(a)"), ("diagonal", "a.diagonal(dim1=1, dim2=2).sum(1)"),
+    ("inverse", "torch.linalg.inv(a)"), ("determinant", "torch.linalg.det(a)"), ("solve", "torch.linalg.solve(a, b)"),
+    ("cholesky", "torch.linalg.cholesky(definite)"), ("diagonal", "a.diagonal(dim1=1, dim2=2).sum(1)"),
 ]  # fmt: skip
 
 PLANES = """

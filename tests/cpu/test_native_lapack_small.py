@@ -117,3 +117,39 @@ def test_logarithms_of_the_largest_and_smallest(dtype):
         sign, logarithm = agree("log_determinant", *kernel("lu_factor")[0](x)[:2])
         np.testing.assert_allclose(logarithm, 13 * np.log(np.float64(size)), 1e-6)
         assert sign.tolist() == [1]
+
+
+@pytest.mark.parametrize("dtype", TOLERANCES)
+@pytest.mark.parametrize("n", SIZES)
+def test_a_batch_is_its_matrices(dtype, n):
+    """Each matrix of a batch gets the bits that it gets alone: in a whole group or a part of one, beside a singular one, from any place in memory."""
+    x = drawn(dtype, 41, n, n)
+    x[5, :, n - 1] = 0
+    definite = x @ x.swapaxes(1, 2) + np.eye(n, dtype=dtype)
+    definite[37, 0, 0] = -1
+    right = drawn(dtype, 41, n, 18)
+    lu, pivots, _ = kernel("lu_factor")[0](drawn(dtype, 41, n, n))
+    apart = np.zeros((41, n + 1, 2 * n), dtype)[::-1, 1:, ::2]
+    apart[...] = x
+    for name, arrays, options in [
+        ("lu_factor", [x], {}),
+        ("lu_factor", [apart], {}),
+        ("lu_factor", [x.swapaxes(1, 2)], {}),
+        ("lu_factor", [x[:3]], {}),
+        ("inverse", [x], {}),
+        ("cholesky", [definite], {"upper": False}),
+        ("cholesky", [definite], {"upper": True}),
+        ("lu_solve", [lu, pivots, right], {"way": "N"}),
+        ("lu_solve", [lu, pivots, right[:, ::-1, :1]], {"way": "T"}),
+        *[
+            ("solve_triangular", [definite, right], {"upper": upper, "left": True, "unitriangular": unit})
+            for upper in (False, True)
+            for unit in (False, True)
+        ],
+    ]:
+        run = kernel(name)[0]
+        together = run(*arrays, **options)
+        for i in range(len(arrays[0])):
+            alone = run(*[array[i : i + 1] for array in arrays], **options)
+            for one, whole in zip(*[made if type(made) is tuple else (made,) for made in (alone, together)], strict=True):
+                np.testing.assert_array_equal(one[0], whole[i], err_msg=f"{name} {options} {i}")

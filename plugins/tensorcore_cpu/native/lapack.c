@@ -247,6 +247,13 @@ void lapack_copy(const lapack_matrices *x, npy_intp i, npy_intp size, char *to, 
         COPY(npy_cdouble)
 }
 
+lapack_group lapack_group_at(const lapack_matrices *x, npy_intp i, int count) {
+    lapack_group group = {.row = x->row, .column = x->column, .count = count};
+    for (int m = 0; m < LAPACK_LANES; m++)
+        group.at[m] = m < count ? lapack_at(x, i + m) : group.at[count - 1];
+    return group;
+}
+
 char *lapack_columns(const lapack_matrices *x, npy_intp i, npy_intp size, char *scratch, int *line) {
     if (x->row == size && x->column >= x->rows * size && x->column % size == 0 && x->column / size < INT_MAX) {
         *line = (int)(x->column / size);
@@ -293,8 +300,14 @@ static void run(void *context, npy_intp begin, npy_intp end) {
         __atomic_store_n(&job->failed, true, __ATOMIC_RELAXED);
         return;
     }
-    for (npy_intp i = begin; i < end; i++)
-        job->one(job, i, scratch);
+    const int most = job->together ? job->small->lanes : 1;
+    for (npy_intp i = begin; i < end;) {
+        const int count = end - i < most ? (int)(end - i) : most;
+        const bool done = count > 1 && job->together(job, i, count);
+        for (const npy_intp until = i + count; i < until; i++)
+            if (!done)
+                job->one(job, i, scratch);
+    }
     if (scratch != near)
         native_scratch_free(scratch, (size_t)job->scratch);
 }
@@ -310,7 +323,8 @@ PyObject *lapack_finish(lapack_job *job, npy_intp count, double work, PyArrayObj
         run(job, 0, count);
         Py_END_ALLOW_THREADS
     } else if (good) {
-        native_parallel(count, work >= WORK ? 1 : (npy_intp)(WORK / (work + 256)) + 1, run, job);
+        const npy_intp least = work >= WORK ? 1 : (npy_intp)(WORK / (work + 256)) + 1;
+        native_parallel(count, job->together ? least * job->small->lanes / 2 : least, run, job);
     }
     if (good && job->failed) {
         PyErr_NoMemory();

@@ -36,6 +36,8 @@ typedef struct lapack_job lapack_job;
 struct lapack_job {
     /* One matrix of the batch, with `scratch` bytes of a thread's own. */
     void (*one)(const lapack_job *job, npy_intp i, char *scratch);
+    /* `count` of them from i on side by side, or none where it answers false; NULL where there is no such way. */
+    bool (*together)(const lapack_job *job, npy_intp i, int count);
     lapack_kind kind;
     npy_intp size; /* bytes of an element */
     lapack_matrices x, y, z;
@@ -99,6 +101,9 @@ enum { LAPACK_UPPER, LAPACK_LEFT, LAPACK_UNIT, LAPACK_HERMITIAN, LAPACK_WAY, LAP
        LAPACK_VECTORS, LAPACK_DRIVER, LAPACK_RCOND, LAPACK_COMPLETE, LAPACK_OPTIONS };
 /* The options, all of which must be known; false without an exception where one is not. */
 bool lapack_options(PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames, PyObject **values);
+
+/* `count` matrices from i on as a group. */
+lapack_group lapack_group_at(const lapack_matrices *x, npy_intp i, int count);
 
 /* The loops for matrices so small that LAPACK's calls cost more than their work; else NULL. */
 const lapack_small_real *lapack_small_of(const lapack_job *job, int rows);

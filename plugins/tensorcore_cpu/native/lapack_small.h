@@ -5,7 +5,18 @@
 
 #include "types.h"
 
-enum { LAPACK_SMALL = 16 }; /* rows up to which these are faster */
+enum {
+    LAPACK_SMALL = 16, /* rows up to which these are faster */
+    LAPACK_LANES = 16  /* the most matrices in a group */
+};
+
+/* Matrices of one size, wherever they lie: element [i, j] of matrix m is at at[m] + i * row + j * column. From
+   `count` on, the last one again. */
+typedef struct {
+    const char *at[LAPACK_LANES];
+    ptrdiff_t row, column;
+    int count;
+} lapack_group;
 
 typedef struct {
     /* getrf of a square matrix: swaps from 1 on; answers where the first zero on the diagonal is, from 1 on, or 0. */
@@ -18,6 +29,16 @@ typedef struct {
     void (*triangular)(const void *a, int line, int n, bool upper, bool turned, bool unit, void *b, int count);
     /* potrf. */
     int (*cholesky)(void *a, int n, bool upper);
+
+    /* The same for a group of up to `lanes` matrices, whose results lie one behind the other; nothing is written where they answer false,
+       because one of them has no factors. */
+    int lanes;
+    bool (*lu_together)(const lapack_group *of, int n, void *made, int *pivots);
+    bool (*inverse_together)(const lapack_group *of, int n, void *made);
+    bool (*cholesky_together)(const lapack_group *of, int n, bool upper, void *made);
+    /* By a triangle; or, where there are row swaps, by the factors or by them turned over. */
+    void (*solve_together)(const lapack_group *of, int n, bool upper, bool turned, bool unit, const lapack_group *swaps,
+                           const lapack_group *right, int columns, void *made);
 } lapack_small_real;
 
 typedef struct {

@@ -33,11 +33,18 @@ static void lu_one(const lapack_job *job, npy_intp i, char *scratch) {
         LAPACK(GETRF, job->kind)(&job->rows, &job->columns, made, &job->rows, pivots, job->info + i);
 }
 
+static bool lu_together(const lapack_job *job, npy_intp i, int count) {
+    const lapack_group group = lapack_group_at(&job->x, i, count);
+    memset(job->info + i, 0, (size_t)count * sizeof(int));
+    return job->small->lu_together(&group, job->rows, at(job->made, job, i, (npy_intp)job->rows * job->rows), job->pivots + i * job->rows);
+}
+
 static PyObject *run_lu_factor(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     lapack_job job = {.one = lu_one};
     if (nargs != 1 || kwnames || !lapack_begin(&job, args[0]))
         return NULL;
     job.small = job.rows == job.columns ? lapack_small_of(&job, job.rows) : NULL;
+    job.together = job.small ? lu_together : NULL;
     PyArrayObject *made[] = {lapack_new_matrices(&job.x, job.rows, job.columns, job.kind),
                              lapack_new_vectors(&job.x, job.least, NPY_INT32), lapack_new_vectors(&job.x, -1, NPY_INT32)};
     if (made[0] && made[1] && made[2]) {
@@ -71,6 +78,14 @@ static void factors_one(const lapack_job *job, npy_intp i, char *scratch) {
         LAPACK(job->routine, job->kind)(job->options, &job->rows, &job->wide, factors, &line, pivots, made, &job->rows, &info);
 }
 
+static bool factors_together(const lapack_job *job, npy_intp i, int count) {
+    const lapack_group group = lapack_group_at(&job->x, i, count), swaps = lapack_group_at(&job->z, i, count),
+                       right = lapack_group_at(&job->y, i, count);
+    job->small->solve_together(&group, job->rows, true, job->options[0] != 'N', false, &swaps, &right, job->wide,
+                               at(job->made, job, i, (npy_intp)job->rows * job->wide));
+    return true;
+}
+
 /* A job of factors, swaps and right sides, all of one batch. */
 static PyObject *solve_by(lapack_job *job, PyObject *const *args) {
     npy_intp count;
@@ -81,6 +96,7 @@ static PyObject *solve_by(lapack_job *job, PyObject *const *args) {
         return NULL;
     job->wide = (int)job->y.columns;
     job->small = job->routine == GETRS ? lapack_small_of(job, job->rows) : NULL;
+    job->together = job->small ? factors_together : NULL;
     job->scratch = job->rows * 4 + 16 + (npy_intp)job->rows * job->rows * job->size;
     PyArrayObject *made = lapack_new_matrices(&job->x, job->rows, job->wide, job->kind);
     job->made = made ? PyArray_BYTES(made) : NULL;
@@ -166,11 +182,18 @@ static void inverse_one(const lapack_job *job, npy_intp i, char *scratch) {
     LAPACK(GETRS, job->kind)("N", &job->rows, &job->rows, rest, &job->rows, pivots, made, &job->rows, &failed);
 }
 
+static bool inverse_together(const lapack_job *job, npy_intp i, int count) {
+    const lapack_group group = lapack_group_at(&job->x, i, count);
+    memset(job->info + i, 0, (size_t)count * sizeof(int));
+    return job->small->inverse_together(&group, job->rows, at(job->made, job, i, (npy_intp)job->rows * job->rows));
+}
+
 static PyObject *run_inverse(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     lapack_job job = {.one = inverse_one, .routine = GETRI};
     if (nargs != 1 || kwnames || !lapack_begin(&job, args[0]) || job.rows != job.columns)
         return NULL;
     job.small = lapack_small_of(&job, job.rows);
+    job.together = job.small ? inverse_together : NULL;
     if (!lapack_room_known(&job, job.rows, 0, 0, 0)) {
         npy_cdouble answer;
         int ask = -1, info, pivot;
@@ -205,6 +228,13 @@ static void triangular_one(const lapack_job *job, npy_intp i, char *scratch) {
                                 job->kind & 1 ? (const void *)ONE : (const void *)ONE_F32, factor, &line, made, &rows);
 }
 
+static bool triangular_together(const lapack_job *job, npy_intp i, int count) {
+    const lapack_group group = lapack_group_at(&job->x, i, count), right = lapack_group_at(&job->y, i, count);
+    job->small->solve_together(&group, job->rows, job->options[1] == 'U', false, job->options[2] == 'U', NULL, &right, job->wide,
+                               at(job->made, job, i, (npy_intp)job->rows * job->wide));
+    return true;
+}
+
 static PyObject *run_solve_triangular(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     PyObject *options[LAPACK_OPTIONS];
     lapack_job job = {.one = triangular_one};
@@ -221,6 +251,7 @@ static PyObject *run_solve_triangular(const native_kernel *kernel, PyObject *con
     job.options[2] = unit ? 'U' : 'N';
     job.wide = (int)job.y.columns;
     job.small = left ? lapack_small_of(&job, job.rows) : NULL;
+    job.together = job.small ? triangular_together : NULL;
     job.scratch = (npy_intp)job.rows * job.rows * job.size;
     PyArrayObject *made = lapack_new_matrices(&job.x, job.y.rows, job.wide, job.kind);
     job.made = made ? PyArray_BYTES(made) : NULL;
@@ -252,6 +283,12 @@ static void cholesky_one(const lapack_job *job, npy_intp i, char *scratch) {
             job->info[i] = (int)k + 1;
 }
 
+static bool cholesky_together(const lapack_job *job, npy_intp i, int count) {
+    const lapack_group group = lapack_group_at(&job->x, i, count);
+    memset(job->info + i, 0, (size_t)count * sizeof(int));
+    return job->small->cholesky_together(&group, job->rows, job->options[0] == 'U', at(job->made, job, i, (npy_intp)job->rows * job->rows));
+}
+
 static PyObject *run_cholesky(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     PyObject *options[LAPACK_OPTIONS];
     lapack_job job = {.one = cholesky_one};
@@ -261,6 +298,7 @@ static PyObject *run_cholesky(const native_kernel *kernel, PyObject *const *args
         return NULL;
     job.options[0] = upper ? 'U' : 'L';
     job.small = lapack_small_of(&job, job.rows);
+    job.together = job.small ? cholesky_together : NULL;
     PyArrayObject *made[] = {lapack_new_matrices(&job.x, job.rows, job.rows, job.kind),
                              lapack_new_vectors(&job.x, -1, NPY_INT32)};
     if (made[0] && made[1]) {

@@ -134,8 +134,10 @@ ALWAYS_INLINE void F(by_triangle)(const REAL *a, int line, int n, bool upper, bo
         if (turned) {
             REAL sum = b[k];
 #pragma GCC unroll 4
-            for (int i = first; i < end; i++)
-                sum -= column[i] * b[i];
+            for (int i = 0; i < end - first; i++) { /* what was solved first comes first */
+                const int from = upper ? i : end - 1 - i;
+                sum -= column[from] * b[from];
+            }
             b[k] = unit ? sum : sum / column[k];
             continue;
         }

@@ -1,0 +1,232 @@
+/* Factors of as many small matrices as a vector has elements, for one type: vector i + j * rows holds element [i, j] of each of them. What is done
+   to an element is done in the order of the loops over one matrix, and so has its bits. Where LAPACK would stop (a pivot is zero, a matrix is not
+   definite), they answer false and write nothing: such matrices go one by one. */
+
+ALWAYS_INLINE bool F(any_lane)(VI where) {
+    INT any = 0;
+    for (int m = 0; m < LANES; m++)
+        any |= where[m];
+    return any;
+}
+
+ALWAYS_INLINE void F(take_in)(const lapack_group *of, int rows, int columns, V *made) {
+    const ptrdiff_t size = sizeof(REAL), plane = (ptrdiff_t)rows * columns;
+    const bool by_rows = of->column == size && of->row == columns * size, by_columns = of->row == size && of->column == rows * size;
+    bool dense = of->count == LANES && plane >= LANES && (by_rows || by_columns);
+    for (int m = 1; m < LANES && dense; m++)
+        dense = of->at[m] == of->at[0] + m * plane * size;
+    if (dense) {
+        V turned[MOST_WIDE * MOST_WIDE];
+        F(turn_planes)((const REAL *)of->at[0], plane, LANES, (REAL *)(by_columns ? made : turned));
+        for (int j = 0; j < columns && !by_columns; j++)
+            for (int i = 0; i < rows; i++)
+                made[j * rows + i] = turned[i * columns + j];
+        return;
+    }
+    for (int m = 0; m < LANES; m++) {
+        const char *const from = of->at[m];
+        for (int j = 0; j < columns; j++)
+            for (int i = 0; i < rows; i++)
+                ((REAL *)made)[(j * rows + i) * LANES + m] = *(const REAL *)(from + i * of->row + j * of->column);
+    }
+}
+
+ALWAYS_INLINE void F(give_out)(const V *made, int plane, int count, REAL *to, int to_step) {
+    F(turn_out)((const REAL *)made, LANES, plane, count, to, to_step);
+}
+
+/* Exchanges element k of a column with the one under it that is `here`; then takes `other`, times what is at k now, away from those under it. */
+ALWAYS_INLINE void F(exchange)(V *column, const V *other, int k, int n, const VI *here) {
+    const V was = column[k];
+    V now = was;
+    for (int i = k + 1; i < n; i++)
+        now = PICKED(here[i], column[i], now);
+    column[k] = now;
+    for (int i = k + 1; i < n; i++) {
+        const V x = PICKED(here[i], was, column[i]);
+        column[i] = other ? x - other[i] * now : x;
+    }
+}
+
+ALWAYS_INLINE bool F(lu_lanes)(V *a, int n, VI *pivots) {
+    const VI magnitude = (VI){0} + (INT)(sizeof(REAL) == 4 ? INT32_MAX : INT64_MAX);
+    VI stopped = {0}, here[MOST_WIDE];
+    for (int k = 0; k < n; k++) {
+        V *const column = a + k * n;
+        V most = (V)((VI)column[k] & magnitude);
+        VI pivot = (VI){0} + (INT)k;
+        for (int i = k + 1; i < n; i++) {
+            const V size = (V)((VI)column[i] & magnitude);
+            const VI more = size > most;
+            pivot = (((VI){0} + (INT)i) & more) | (pivot & ~more);
+            most = PICKED(more, size, most);
+        }
+        pivots[k] = pivot + 1;
+        stopped |= most == 0;
+        for (int i = k + 1; i < n; i++)
+            here[i] = pivot == (INT)i;
+        for (int j = 0; j < k; j++)
+            F(exchange)(a + j * n, NULL, k, n, here);
+        F(exchange)(column, NULL, k, n, here);
+        for (int i = k + 1; i < n; i++)
+            column[i] /= column[k];
+        for (int j = k + 1; j < n; j++)
+            F(exchange)(a + j * n, column, k, n, here);
+    }
+    return !F(any_lane)(stopped);
+}
+
+/* `count` right sides by a triangle, or by one turned over: sums are taken away from what lies in registers. */
+ALWAYS_INLINE void F(some_by_triangle)(const V *a, int n, bool upper, bool turned, bool unit, V *b, int count) {
+    const int down = turned ? n : 1, across = turned ? 1 : n;
+    const bool from_below = upper != turned;
+    for (int step = 0; step < n; step++) {
+        const int k = from_below ? n - 1 - step : step;
+        V x[AT_ONCE];
+        for (int c = 0; c < count; c++)
+            x[c] = b[c * n + k];
+        for (int done = 0; done < step; done++) {
+            const int i = from_below ? n - 1 - done : done;
+            const V by = a[k * down + i * across];
+            for (int c = 0; c < count; c++)
+                x[c] -= by * b[c * n + i];
+        }
+        for (int c = 0; c < count; c++)
+            b[c * n + k] = unit ? x[c] : x[c] / a[k * (n + 1)];
+    }
+}
+
+ALWAYS_INLINE void F(lanes_by_triangle)(const V *a, int n, bool upper, bool turned, bool unit, V *b, int count) {
+    int c = 0;
+    for (; c + AT_ONCE <= count; c += AT_ONCE)
+        F(some_by_triangle)(a, n, upper, turned, unit, b + c * n, AT_ONCE);
+    for (; c < count; c++)
+        F(some_by_triangle)(a, n, upper, turned, unit, b + c * n, 1);
+}
+
+/* Which row row swaps, from 1 on, put where. */
+ALWAYS_INLINE void F(order_of)(const VI *swaps, int n, VI *made) {
+    INT *const order = (INT *)made;
+    for (int k = 0; k < n; k++)
+        made[k] = (VI){0} + (INT)k;
+    for (int k = 0; k < n; k++)
+        for (int m = 0; m < LANES; m++) {
+            const ptrdiff_t here = k * LANES + m, there = (swaps[k][m] - 1) * LANES + m;
+            const INT was = order[here];
+            order[here] = order[there];
+            order[there] = was;
+        }
+}
+
+/* Right sides in that order, or out of it. */
+ALWAYS_INLINE void F(reorder)(const V *b, int n, int count, const VI *order, bool back, V *made) {
+    for (int c = 0; c < count; c++)
+        for (int k = 0; k < n; k++)
+            for (int m = 0; m < LANES; m++) {
+                const ptrdiff_t one = (c * n + k) * LANES + m, other = (c * n + order[k][m]) * LANES + m;
+                ((REAL *)made)[back ? other : one] = ((const REAL *)b)[back ? one : other];
+            }
+}
+
+/* By both triangles; right sides are in order, or their solutions come so. */
+ALWAYS_INLINE void F(by_factors)(const V *a, int n, bool turned, V *b, int count) {
+    F(lanes_by_triangle)(a, n, turned, turned, !turned, b, count);
+    F(lanes_by_triangle)(a, n, !turned, turned, turned, b, count);
+}
+
+static bool F(lu_together)(const lapack_group *of, int n, void *made, int *pivots) {
+    V a[MOST_WIDE * MOST_WIDE];
+    VI swaps[MOST_WIDE];
+    bool good;
+#define BODY(n)                      \
+    F(take_in)(of, n, n, a);         \
+    good = F(lu_lanes)(a, n, swaps); \
+    if (good)                        \
+        F(give_out)(a, n * n, of->count, made, n * n)
+    EACH_SIZE_TOGETHER(n, BODY)
+#undef BODY
+    for (int m = 0; m < of->count && good; m++)
+        for (int k = 0; k < n; k++)
+            *pivots++ = (int)swaps[k][m];
+    return good;
+}
+
+static bool F(inverse_together)(const lapack_group *of, int n, void *made) {
+    V a[MOST_WIDE * MOST_WIDE], b[MOST_WIDE * MOST_WIDE];
+    VI swaps[MOST_WIDE], order[MOST_WIDE];
+    const V one = (V){0} + 1;
+    bool good;
+#define BODY(n)                                                         \
+    F(take_in)(of, n, n, a);                                            \
+    if ((good = F(lu_lanes)(a, n, swaps))) {                            \
+        F(order_of)(swaps, n, order);                                   \
+        for (int j = 0; j < n; j++)                                     \
+            for (int i = 0; i < n; i++)                                 \
+                b[j * n + i] = PICKED(order[i] == (INT)j, one, (V){0}); \
+        F(by_factors)(a, n, false, b, n);                               \
+        F(give_out)(b, n * n, of->count, made, n * n);                  \
+    }
+    EACH_SIZE_TOGETHER(n, BODY)
+#undef BODY
+    return good;
+}
+
+static bool F(cholesky_together)(const lapack_group *of, int n, bool upper, void *made) {
+    V a[MOST_WIDE * MOST_WIDE];
+    VI good = (VI){0} == 0;
+    const int down = upper ? n : 1, across = upper ? 1 : n;
+    F(take_in)(of, n, n, a);
+    for (int j = 0; j < n; j++) {
+        V *const diagonal = a + j * (n + 1);
+        good &= *diagonal > 0;
+        V root = *diagonal;
+        for (int m = 0; m < LANES; m++)
+            root[m] = F(root)(root[m]);
+        *diagonal = root;
+        for (int i = j + 1; i < n; i++) {
+            a[i * down + j * across] /= root;
+            a[j * down + i * across] = (V){0}; /* the other triangle */
+        }
+        for (int c = j + 1; c < n; c++)
+            for (int i = c; i < n; i++)
+                a[i * down + c * across] -= a[i * down + j * across] * a[c * down + j * across];
+    }
+    if (F(any_lane)(~good))
+        return false;
+    F(give_out)(a, n * n, of->count, made, n * n);
+    return true;
+}
+
+/* Right sides, MOST_WIDE columns at a time, by a triangle, or, where there are row swaps, by both triangles of the factors. */
+static void F(solve_together)(const lapack_group *of, int n, bool upper, bool turned, bool unit, const lapack_group *swaps,
+                              const lapack_group *right, int columns, void *made) {
+    V a[MOST_WIDE * MOST_WIDE], b[MOST_WIDE * MOST_WIDE];
+    V moved[MOST_WIDE * MOST_WIDE];
+    VI pivots[MOST_WIDE], order[MOST_WIDE];
+    lapack_group next = *right;
+    F(take_in)(of, n, n, a);
+    if (swaps) {
+        for (int k = 0; k < n; k++)
+            for (int m = 0; m < LANES; m++)
+                ((INT *)pivots)[k * LANES + m] = *(const int *)(swaps->at[m] + k * swaps->row);
+        F(order_of)(pivots, n, order);
+    }
+    for (int first = 0; first < columns; first += MOST_WIDE) {
+        const int wide = columns - first < MOST_WIDE ? columns - first : MOST_WIDE;
+        V *made_here = b;
+        F(take_in)(&next, n, wide, b);
+        if (swaps) {
+            made_here = moved;
+            if (!turned)
+                F(reorder)(b, n, wide, order, false, moved);
+            F(by_factors)(a, n, turned, turned ? b : moved, wide);
+            if (turned)
+                F(reorder)(b, n, wide, order, true, moved);
+        } else {
+            F(lanes_by_triangle)(a, n, upper, turned, unit, b, wide);
+        }
+        F(give_out)(made_here, n * wide, of->count, (REAL *)made + first * n, n * columns);
+        for (int m = 0; m < LANES; m++)
+            next.at[m] += wide * next.column;
+    }
+}

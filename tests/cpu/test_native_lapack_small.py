@@ -122,7 +122,7 @@ def test_logarithms_of_the_largest_and_smallest(dtype):
 @pytest.mark.parametrize("dtype", TOLERANCES)
 @pytest.mark.parametrize("n", SIZES)
 def test_a_batch_is_its_matrices(dtype, n):
-    """Each matrix of a batch gets the bits that it gets alone: in a whole group or a part of one, beside a singular one, from any place in memory."""
+    """A matrix of a batch gets the bits that it gets alone: in any group, beside a singular one, from any place in memory."""
     x = drawn(dtype, 41, n, n)
     x[5, :, n - 1] = 0
     definite = x @ x.swapaxes(1, 2) + np.eye(n, dtype=dtype)

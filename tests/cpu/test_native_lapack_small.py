@@ -151,5 +151,7 @@ def test_a_batch_is_its_matrices(dtype, n):
         together = run(*arrays, **options)
         for i in range(len(arrays[0])):
             alone = run(*[array[i : i + 1] for array in arrays], **options)
-            for one, whole in zip(*[made if type(made) is tuple else (made,) for made in (alone, together)], strict=True):
+            for one, whole in zip(
+                *[made if type(made) is tuple else (made,) for made in (alone, together)], strict=True
+            ):
                 np.testing.assert_array_equal(one[0], whole[i], err_msg=f"{name} {options} {i}")

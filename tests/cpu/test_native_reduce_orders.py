@@ -102,3 +102,34 @@ def test_few_columns_have_the_first_of_equal_extremes(columns, dtype, isa):
                 np.testing.assert_array_equal(found, expected)
         found = kernel("sum")[0](x, dim=0)
         np.testing.assert_array_equal(found, x.sum(0, dtype=found.dtype))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_short_rows_that_lie_apart(dtype, threads):
+    """Diagonals, slices, flips and what is broadcast: the bits and shapes of the same values in row-major order, NaN included."""
+    values = np.resize(awkward(dtype, 97), (1100, 6, 9)).astype(dtype)
+    views = [
+        np.diagonal(values, axis1=1, axis2=2),
+        values[:, 0, 2:5],
+        values[::-2, 1, ::-3],
+        values[:, ::2, 4],
+        values[:, :3, 1:3].swapaxes(1, 2),
+        np.broadcast_to(values[:1, 0, :6:2], (700, 3)),
+        values[:70, :, :1],
+        values[:50, 0, ::2],
+        values.swapaxes(0, 1)[:, :, 7],
+    ]
+    tc.set_num_threads(threads)
+    for x in views:
+        assert not x.flags.c_contiguous
+        for name in ("sum", "mean", "amax", "amin", "argmax", "argmin", "max_dim", "min_dim", "prod"):
+            for dim in range(x.ndim):
+                for keep in (False, True):
+                    run = kernel(name)[0]
+                    got, expected = (run(one, dim=dim, keepdim=keep) for one in (x, np.ascontiguousarray(x)))
+                    for one, other in zip(
+                        *[made if type(made) is tuple else (made,) for made in (got, expected)], strict=True
+                    ):
+                        assert (one.dtype, one.shape, one.flags.c_contiguous) == (other.dtype, other.shape, True)
+                        np.testing.assert_array_equal(one, other, err_msg=f"{name} {x.shape} {dim}")

@@ -2,13 +2,15 @@
    last ones around others. */
 #include "folds.h"
 
+#include "cast.h"
 #include "one_row.h"
 #include "turn.h"
 
+DECLARE_LOOPS(cast_loops, cast_loops);
 DECLARE_LOOPS(turn_loops, turn_loops);
 
 enum { GRAIN = 1 << 15 }; /* elements: what one piece of a long row holds, and a reason for a second thread */
-enum { MANY = 64, BLOCK = 8 }; /* rows that are turned over at least, and elements of a row that are turned over fast */
+enum { MANY = 64, BLOCK = 8, NEAR = 128 }; /* rows that are turned over at least, elements of a row that are turned over fast, rows near */
 
 /* Whether the array is dense in some order of its dims, the largest step first. */
 static bool dense_order(PyArrayObject *array, int *axes) {
@@ -32,15 +34,10 @@ static bool dense_order(PyArrayObject *array, int *axes) {
     return true;
 }
 
-bool native_fold_around(native_fold *made, PyObject *object, native_type type, PyObject *dim, PyObject *keepdim) {
-    int axes[NATIVE_DIMS];
-    made->type = type;
-    made->array = (PyArrayObject *)object;
-    if (type == TYPE_NONE || !PyArray_SIZE(made->array) || !dense_order(made->array, axes))
-        return false;
-    int ndim = PyArray_NDIM(made->array), kept = -1;
-    bool reduced[NATIVE_DIMS], keep = keepdim && PyObject_IsTrue(keepdim) == 1;
-    bool all = native_is_none(dim);
+/* Which dims are reduced, and the result's shape. */
+static bool read_dims(native_fold *made, PyObject *dim, PyObject *keepdim, bool *reduced) {
+    const int ndim = PyArray_NDIM(made->array);
+    const bool keep = keepdim && PyObject_IsTrue(keepdim) == 1, all = native_is_none(dim);
     for (int i = 0; i < ndim; i++)
         reduced[i] = all;
     if (!all) {
@@ -61,12 +58,22 @@ bool native_fold_around(native_fold *made, PyObject *object, native_type type, P
             return false;
     }
     made->front = made->outer = made->count = made->inner = 1;
+    made->row = made->step = 0;
     made->ndim = 0;
     for (int i = 0; i < ndim; i++)
         if (!reduced[i] || keep)
             made->shape[made->ndim++] = reduced[i] ? 1 : PyArray_DIM(made->array, i);
-    bool begun = false, ended = false;
-    for (int n = 0; n < ndim; n++) {
+    return true;
+}
+
+bool native_fold_around(native_fold *made, PyObject *object, native_type type, PyObject *dim, PyObject *keepdim) {
+    int axes[NATIVE_DIMS], kept = -1;
+    bool reduced[NATIVE_DIMS], begun = false, ended = false;
+    made->type = type;
+    made->array = (PyArrayObject *)object;
+    if (type == TYPE_NONE || !PyArray_SIZE(made->array) || !dense_order(made->array, axes) || !read_dims(made, dim, keepdim, reduced))
+        return false;
+    for (int n = 0; n < PyArray_NDIM(made->array); n++) {
         const int i = axes[n];
         npy_intp size = PyArray_DIM(made->array, i);
         if (size == 1)
@@ -85,6 +92,27 @@ bool native_fold_around(native_fold *made, PyObject *object, native_type type, P
         *(reduced[i] ? &made->count : begun ? &made->inner : &made->outer) *= size;
     }
     return true;
+}
+
+bool native_fold_apart(native_fold *made, PyObject *object, native_type type, PyObject *dim, PyObject *keepdim, npy_intp few) {
+    bool reduced[NATIVE_DIMS];
+    made->type = type;
+    made->array = (PyArrayObject *)object;
+    if (type == TYPE_NONE || !PyArray_SIZE(made->array) || !PyArray_ISALIGNED(made->array) || !read_dims(made, dim, keepdim, reduced))
+        return false;
+    for (int i = PyArray_NDIM(made->array) - 1; i >= 0; i--) {
+        const npy_intp size = PyArray_DIM(made->array, i), stride = PyArray_STRIDE(made->array, i);
+        if (size == 1)
+            continue;
+        if (reduced[i] ? made->count > 1 : made->outer > 1 && stride != made->row * made->outer)
+            return false;
+        if (reduced[i])
+            made->step = stride;
+        else if (made->outer == 1)
+            made->row = stride;
+        *(reduced[i] ? &made->count : &made->outer) *= size;
+    }
+    return made->step && made->count <= few && made->outer >= MANY;
 }
 
 bool native_folded_anyhow(native_fold *made, PyObject *object, native_type type, PyObject *dim, PyObject *keepdim) {
@@ -134,7 +162,19 @@ npy_intp native_turned_rows(const native_fold *of, const native_cut *cut, npy_in
     const npy_intp row = of->count * size, wide = padded(of), whole = wide * size;
     const char *from = PyArray_BYTES(of->array) + first * row;
     const turn_loop turn = PICK(turn_loops)->turn[native_log_size(size)];
-    if (wide == of->count) {
+    if (of->step == size && of->count >= BLOCK) {
+        turn(PyArray_BYTES(of->array) + first * of->row, of->row, tile, rows * size, of->count, rows);
+    } else if (of->step) {
+        const ptrdiff_t steps[] = {of->row, size};
+        const native_loop copy = PICK(cast_loops)->cast[of->type][of->type];
+        for (npy_intp done = 0, few; done < rows; done += few) { /* lines of the cache that hold several elements are used while near */
+            few = rows - done < NEAR ? rows - done : NEAR;
+            for (npy_intp k = 0; k < of->count; k++) {
+                char *const data[] = {PyArray_BYTES(of->array) + (first + done) * of->row + k * of->step, tile + (k * rows + done) * size};
+                copy(data, steps, few);
+            }
+        }
+    } else if (wide == of->count) {
         turn(from, row, tile, rows * size, wide, rows);
     } else {
         char room[TURNED_BYTES + SPREAD_VECTOR];

@@ -9,6 +9,7 @@ typedef struct {
     PyArrayObject *array;
     native_type type;
     npy_intp front, outer, count, inner; /* with a front no inner ones */
+    npy_intp row, step; /* bytes, of rows that do not lie one after another, and of their elements; else 0 */
     int ndim;
     npy_intp shape[NATIVE_DIMS];
 } native_fold;
@@ -18,10 +19,14 @@ typedef struct {
    that kind: NumPy's turn. */
 bool native_fold_around(native_fold *made, PyObject *object, native_type type, PyObject *dim, PyObject *keepdim);
 
-/* The same without a front. */
+/* Of an array that is dense in no order, short rows that are to be turned over: what is kept has one step, as if it was one dim. `few` as for
+   native_cut_fold, whose rows are turned then. */
+bool native_fold_apart(native_fold *made, PyObject *object, native_type type, PyObject *dim, PyObject *keepdim, npy_intp few);
+
+/* Of a dense array, without a front. */
 bool native_folded_anyhow(native_fold *made, PyObject *object, native_type type, PyObject *dim, PyObject *keepdim);
 
-/* The same of an array in row-major order. */
+/* Of an array in row-major order, without a front. */
 bool native_folded(native_fold *made, PyObject *object, native_type type, PyObject *dim, PyObject *keepdim);
 
 /* Rows, or strips of columns, both in pieces of a length that does not depend on the number of threads. Many short rows are turned

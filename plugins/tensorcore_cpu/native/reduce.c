@@ -172,11 +172,24 @@ static void write_results(const work *job, const double *parts, npy_intp to, npy
         values_f64(parts, (double *)made, count, false, job->divisor, job->root);
 }
 
+static npy_intp few_of(native_type type, what kind, bool with_places) {
+    const bool at_once = kind != APART && kind != VAR && kind != PRODUCT && !with_places;
+    return !at_once ? FEW : type == TYPE_F64 ? FEW_DOUBLES : FEW_FLOATS;
+}
+
 static work work_of(const native_fold *of, what kind, bool with_places) {
     work job = {.fold = of, .run = &loops->of[of->type], .kind = kind, .type = of->type, .divisor = 1};
-    const bool at_once = goes_by_rows(&job) && kind != PRODUCT && !with_places;
-    job.cut = native_cut_fold(of, STRIP, !at_once ? FEW : of->type == TYPE_F64 ? FEW_DOUBLES : FEW_FLOATS);
+    job.cut = native_cut_fold(of, STRIP, few_of(of->type, kind, with_places));
     return job;
+}
+
+/* An array that is dense in some order, or one of short rows that is not. */
+static bool fold_anywhere(native_fold *of, PyObject *x, what kind, bool with_places, PyObject *const *given) {
+    const native_type type = native_array_type(x);
+    if (native_fold_around(of, x, type, given[DIM], given[KEEPDIM]))
+        return !with_places || of->front == 1;
+    return (is_real(type) || (native_is_half(type) && kind <= MEAN)) &&
+           native_fold_apart(of, x, type, given[DIM], given[KEEPDIM], few_of(type, kind, with_places));
 }
 
 /* The parts of a job are in the room then. */
@@ -229,7 +242,7 @@ static PyObject *run_reduction(const native_kernel *kernel, PyObject *const *arg
     PyObject *given[OPTIONS];
     native_fold of;
     if (!options(args, nargs, kwnames, DTYPE + 1, given) ||
-        !native_fold_around(&of, args[0], native_array_type(args[0]), given[DIM], given[KEEPDIM]))
+        !fold_anywhere(&of, args[0], kind, false, given))
         return NULL;
     if (is_integer(of.type) && kind == SUM) {
         /* Unless told, NumPy widens all but the widest. */
@@ -271,7 +284,7 @@ static PyObject *run_place(const native_kernel *kernel, PyObject *const *args, P
     PyObject *given[OPTIONS];
     native_fold of;
     if (!options(args, nargs, kwnames, KEEPDIM + 1, given) || (asked->with_values && !given[DIM]) ||
-        !native_folded_anyhow(&of, args[0], native_array_type(args[0]), given[DIM], given[KEEPDIM]) ||
+        !fold_anywhere(&of, args[0], asked->kind, true, given) ||
         (native_is_none(given[DIM]) && !PyArray_IS_C_CONTIGUOUS(of.array))) /* places among all are those in row-major order */
         return NULL;
     if (!is_real(of.type))

@@ -39,7 +39,7 @@ LINES = [
 OF_MATRICES = [
     ("product", "a @ b"), ("product with transposed", "a @ b.mT"), ("matrix by vector", "(a @ v.unsqueeze(2)).squeeze(2)"),
     ("inverse", "torch.linalg.inv(a)"), ("determinant", "torch.linalg.det(a)"), ("solve", "torch.linalg.solve(a, b)"),
-    ("cholesky", "torch.linalg.cholesky(definite)"), ("diagonal", "a.diagonal(dim1=1, dim2=2).sum(1)"),
+    ("cholesky", "torch.linalg.cholesky(definite)"), ("qr", "torch.linalg.qr(a)"), ("diagonal", "a.diagonal(dim1=1, dim2=2).sum(1)"),
 ]  # fmt: skip
 
 PLANES = """

@@ -155,3 +155,43 @@ def test_a_batch_is_its_matrices(dtype, n):
                 *[made if type(made) is tuple else (made,) for made in (alone, together)], strict=True
             ):
                 np.testing.assert_array_equal(one[0], whole[i], err_msg=f"{name} {options} {i}")
+
+
+@pytest.mark.parametrize("dtype", TOLERANCES)
+@pytest.mark.parametrize(
+    "shape", [(1, 1), (2, 2), (3, 3), (4, 4), (7, 7), (16, 16), (16, 3), (5, 4), (3, 8), (1, 6), (6, 1), (17, 3)]
+)
+@pytest.mark.parametrize("complete", [False, True])
+def test_orthogonal_factors(dtype, shape, complete):
+    """Q and R of a batch are LAPACK's with their signs, for square matrices, tall and wide ones, and those that have nothing to turn."""
+    x = np.random.default_rng(8).standard_normal((41, *shape)).astype(dtype)
+    x[3] = 0
+    x[4] = np.eye(*shape, dtype=dtype)
+    x[5, :, 0] = 0
+    x[6] = np.triu(x[6])
+    for given in (x, x[:3], x[::-2], np.ascontiguousarray(x.swapaxes(1, 2)).swapaxes(1, 2)):
+        q, r = kernel("qr")[0](given, complete=complete)
+        tolerance = 20 * TOLERANCES[dtype]
+        for one, other in zip((q, r), kernel("qr")[1](given, complete=complete), strict=True):
+            assert (one.dtype, one.shape) == (other.dtype, other.shape)
+            np.testing.assert_allclose(one, other, tolerance, tolerance)
+        np.testing.assert_allclose(
+            q.swapaxes(1, 2) @ q, np.broadcast_to(np.eye(q.shape[2]), (len(q), *q.shape[2:] * 2)), 0, tolerance
+        )
+        np.testing.assert_allclose(q @ r, given, tolerance, tolerance)
+
+
+@pytest.mark.parametrize("dtype", TOLERANCES)
+def test_orthogonal_factors_out_of_range(dtype):
+    """Matrices whose squares overflow or vanish are factored as LAPACK does, and NaN stays in its matrix: bits are those of any group."""
+    limits = np.finfo(dtype)
+    x = drawn(dtype, 41, 4, 4)
+    for i, size in enumerate([limits.max / 8, limits.tiny * 8, limits.smallest_subnormal * 2**20, np.nan, np.inf]):
+        x[5 * i + 3] *= dtype(size)
+    got, expected = (run(x, complete=False) for run in kernel("qr"))
+    for one, other in zip(got, expected, strict=True):
+        scale = np.abs(other).max((1, 2), keepdims=True)
+        np.testing.assert_allclose(one / scale, other / scale, TOLERANCES[dtype], TOLERANCES[dtype])
+    rolled = kernel("qr")[0](np.roll(x, 7, 0), complete=False)
+    for one, other in zip(got, rolled, strict=True):
+        np.testing.assert_array_equal(np.roll(one, 7, 0), other)

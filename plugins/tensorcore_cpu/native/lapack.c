@@ -303,7 +303,7 @@ static void run(void *context, npy_intp begin, npy_intp end) {
     const int most = job->together ? job->small->lanes : 1;
     for (npy_intp i = begin; i < end;) {
         const int count = end - i < most ? (int)(end - i) : most;
-        const bool done = count > 1 && job->together(job, i, count);
+        const bool done = job->together && job->together(job, i, count, scratch);
         for (const npy_intp until = i + count; i < until; i++)
             if (!done)
                 job->one(job, i, scratch);

@@ -37,7 +37,7 @@ struct lapack_job {
     /* One matrix of the batch, with `scratch` bytes of a thread's own. */
     void (*one)(const lapack_job *job, npy_intp i, char *scratch);
     /* `count` of them from i on side by side, or none where it answers false; NULL where there is no such way. */
-    bool (*together)(const lapack_job *job, npy_intp i, int count);
+    bool (*together)(const lapack_job *job, npy_intp i, int count, char *scratch);
     lapack_kind kind;
     npy_intp size; /* bytes of an element */
     lapack_matrices x, y, z;

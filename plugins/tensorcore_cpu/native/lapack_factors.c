@@ -41,6 +41,8 @@ static void triangle(const lapack_job *job, const char *from, npy_intp row, npy_
 
 /* Q and R: `wide` columns of Q and rows of R, `made` and `more`. */
 
+enum { QR_TOGETHER = 4 }; /* matrices: all of a call go the same way, so that their bits do not depend on who shares a group */
+
 static void qr_one(const lapack_job *job, npy_intp i, char *scratch) {
     const npy_intp rows = job->rows, columns = job->columns;
     char *q = at(job->made, job, i, rows * job->wide), *a = scratch + rounded(job->room.work * job->size);
@@ -54,6 +56,17 @@ static void qr_one(const lapack_job *job, npy_intp i, char *scratch) {
     LAPACK(ORGQR, job->kind)(&job->rows, &job->wide, &job->least, q, &job->rows, taus, scratch, &job->room.work, &info);
 }
 
+/* Those whose squares are out of range go through LAPACK, which scales them. */
+static bool qr_together(const lapack_job *job, npy_intp i, int count, char *scratch) {
+    const lapack_group group = lapack_group_at(&job->x, i, count);
+    const unsigned odd = job->small->qr_together(&group, job->rows, job->columns, job->wide, at(job->made, job, i, (npy_intp)job->rows * job->wide),
+                                                 at(job->more, job, i, (npy_intp)job->wide * job->columns));
+    for (int m = 0; m < count; m++)
+        if (odd >> m & 1)
+            qr_one(job, i + m, scratch);
+    return true;
+}
+
 static PyObject *run_qr(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     PyObject *options[LAPACK_OPTIONS];
     lapack_job job = {.one = qr_one, .routine = GEQRF};
@@ -62,6 +75,9 @@ static PyObject *run_qr(const native_kernel *kernel, PyObject *const *args, Py_s
         !lapack_begin(&job, args[0]))
         return NULL;
     job.wide = complete ? job.rows : job.least;
+    const npy_intp count = lapack_count(&job.x);
+    job.small = count >= QR_TOGETHER ? lapack_small_of(&job, job.rows > job.columns ? job.rows : job.columns) : NULL;
+    job.together = job.small ? qr_together : NULL;
     if (!lapack_room_known(&job, job.rows, job.columns, job.wide, 1)) {
         npy_cdouble first, second, x;
         int ask = -1, info;
@@ -77,7 +93,7 @@ static PyObject *run_qr(const native_kernel *kernel, PyObject *const *args, Py_s
         job.made = PyArray_BYTES(made[0]);
         job.more = PyArray_BYTES(made[1]);
     }
-    return lapack_finish(&job, lapack_count(&job.x), 4.0 * job.rows * job.columns * job.least, made, 2, 2);
+    return lapack_finish(&job, count, 4.0 * job.rows * job.columns * job.least, made, 2, 2);
 }
 
 /* Factors and row swaps: x and z. */

@@ -39,6 +39,9 @@ typedef struct {
     /* By a triangle; or, where there are row swaps, by the factors or by them turned over. */
     void (*solve_together)(const lapack_group *of, int n, bool upper, bool turned, bool unit, const lapack_group *swaps,
                            const lapack_group *right, int columns, void *made);
+    /* `wide` columns of Q, column after column, and rows of R, row after row; a bit is set for each matrix whose squares are out of range, which
+       has none. */
+    unsigned (*qr_together)(const lapack_group *of, int rows, int columns, int wide, void *q, void *r);
 } lapack_small_real;
 
 typedef struct {

@@ -33,7 +33,7 @@ static void lu_one(const lapack_job *job, npy_intp i, char *scratch) {
         LAPACK(GETRF, job->kind)(&job->rows, &job->columns, made, &job->rows, pivots, job->info + i);
 }
 
-static bool lu_together(const lapack_job *job, npy_intp i, int count) {
+static bool lu_together(const lapack_job *job, npy_intp i, int count, char *scratch) {
     const lapack_group group = lapack_group_at(&job->x, i, count);
     memset(job->info + i, 0, (size_t)count * sizeof(int));
     return job->small->lu_together(&group, job->rows, at(job->made, job, i, (npy_intp)job->rows * job->rows), job->pivots + i * job->rows);
@@ -78,7 +78,7 @@ static void factors_one(const lapack_job *job, npy_intp i, char *scratch) {
         LAPACK(job->routine, job->kind)(job->options, &job->rows, &job->wide, factors, &line, pivots, made, &job->rows, &info);
 }
 
-static bool factors_together(const lapack_job *job, npy_intp i, int count) {
+static bool factors_together(const lapack_job *job, npy_intp i, int count, char *scratch) {
     const lapack_group group = lapack_group_at(&job->x, i, count), swaps = lapack_group_at(&job->z, i, count),
                        right = lapack_group_at(&job->y, i, count);
     job->small->solve_together(&group, job->rows, true, job->options[0] != 'N', false, &swaps, &right, job->wide,
@@ -182,7 +182,7 @@ static void inverse_one(const lapack_job *job, npy_intp i, char *scratch) {
     LAPACK(GETRS, job->kind)("N", &job->rows, &job->rows, rest, &job->rows, pivots, made, &job->rows, &failed);
 }
 
-static bool inverse_together(const lapack_job *job, npy_intp i, int count) {
+static bool inverse_together(const lapack_job *job, npy_intp i, int count, char *scratch) {
     const lapack_group group = lapack_group_at(&job->x, i, count);
     memset(job->info + i, 0, (size_t)count * sizeof(int));
     return job->small->inverse_together(&group, job->rows, at(job->made, job, i, (npy_intp)job->rows * job->rows));
@@ -228,7 +228,7 @@ static void triangular_one(const lapack_job *job, npy_intp i, char *scratch) {
                                 job->kind & 1 ? (const void *)ONE : (const void *)ONE_F32, factor, &line, made, &rows);
 }
 
-static bool triangular_together(const lapack_job *job, npy_intp i, int count) {
+static bool triangular_together(const lapack_job *job, npy_intp i, int count, char *scratch) {
     const lapack_group group = lapack_group_at(&job->x, i, count), right = lapack_group_at(&job->y, i, count);
     job->small->solve_together(&group, job->rows, job->options[1] == 'U', false, job->options[2] == 'U', NULL, &right, job->wide,
                                at(job->made, job, i, (npy_intp)job->rows * job->wide));
@@ -283,7 +283,7 @@ static void cholesky_one(const lapack_job *job, npy_intp i, char *scratch) {
             job->info[i] = (int)k + 1;
 }
 
-static bool cholesky_together(const lapack_job *job, npy_intp i, int count) {
+static bool cholesky_together(const lapack_job *job, npy_intp i, int count, char *scratch) {
     const lapack_group group = lapack_group_at(&job->x, i, count);
     memset(job->info + i, 0, (size_t)count * sizeof(int));
     return job->small->cholesky_together(&group, job->rows, job->options[0] == 'U', at(job->made, job, i, (npy_intp)job->rows * job->rows));

@@ -230,3 +230,62 @@ static void F(solve_together)(const lapack_group *of, int n, bool upper, bool tu
             next.at[m] += wide * next.column;
     }
 }
+
+/* Takes tau v times (v's product with each column) away from the columns; v begins with a one at row k. Householder's reflection. */
+ALWAYS_INLINE void F(reflect)(const V *v, V tau, int k, int rows, V *columns, int count) {
+    for (int c = 0; c < count; c++) {
+        V *const column = columns + c * rows;
+        V by = column[k];
+        for (int i = k + 1; i < rows; i++)
+            by += v[i] * column[i];
+        by *= tau;
+        column[k] -= by;
+        for (int i = k + 1; i < rows; i++)
+            column[i] -= by * v[i];
+    }
+}
+
+/* As LAPACK's geqr2 and org2r, with their signs. The answer has a bit for each matrix that has squares out of range: its results are none. */
+static unsigned F(qr_together)(const lapack_group *of, int rows, int columns, int wide, void *q, void *r) {
+    const VI sign = (VI){0} + (INT)(sizeof(REAL) == 4 ? INT32_MIN : INT64_MIN);
+    const REAL largest = (REAL)(sizeof(REAL) == 4 ? 1e30 : 1e290), smallest = (REAL)(sizeof(REAL) == 4 ? 1e-25 : 1e-270);
+    const int least = rows < columns ? rows : columns;
+    V a[MOST_WIDE * MOST_WIDE], made[MOST_WIDE * MOST_WIDE], taus[MOST_WIDE];
+    VI odd = {0};
+    F(take_in)(of, rows, columns, a);
+    for (int k = 0; k < least; k++) {
+        V *const v = a + k * rows;
+        const V first = v[k];
+        V squares = first * first;
+        VI any = {0};
+        for (int i = k + 1; i < rows; i++) {
+            squares += v[i] * v[i];
+            any |= v[i] != 0;
+        }
+        odd |= any & ~((squares < largest) & (squares > smallest));
+        V length = squares;
+        for (int m = 0; m < LANES; m++)
+            length[m] = F(root)(length[m]);
+        const V turned = (V)((VI)length | (~(VI)first & sign)); /* its sign is the other one */
+        const V by = PICKED(any, 1 / (first - turned), (V){0});
+        taus[k] = PICKED(any, (turned - first) / turned, (V){0});
+        v[k] = PICKED(any, turned, first);
+        for (int i = k + 1; i < rows; i++)
+            v[i] *= by;
+        F(reflect)(v, taus[k], k, rows, v + rows, columns - k - 1);
+    }
+    for (int j = 0; j < wide; j++)
+        for (int i = 0; i < columns; i++)
+            made[j * columns + i] = j <= i && j < least ? a[i * rows + j] : (V){0};
+    F(give_out)(made, wide * columns, of->count, r, wide * columns);
+    for (int j = 0; j < wide; j++)
+        for (int i = 0; i < rows; i++)
+            made[j * rows + i] = (V){0} + (REAL)(i == j);
+    for (int k = least - 1; k >= 0; k--)
+        F(reflect)(a + k * rows, taus[k], k, rows, made + k * rows, wide - k);
+    F(give_out)(made, rows * wide, of->count, q, rows * wide);
+    unsigned answer = 0;
+    for (int m = 0; m < of->count; m++)
+        answer |= (unsigned)(odd[m] != 0) << m;
+    return answer;
+}

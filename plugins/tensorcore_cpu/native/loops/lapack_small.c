@@ -42,6 +42,6 @@ enum { MOST_WIDE = LAPACK_SMALL, AT_ONCE = 4 };
 
 #define LOOPS(suffix, lanes)                                                                                                  \
     {lu_##suffix, lu_solve_##suffix, lu_inverse_##suffix, triangular_##suffix, cholesky_##suffix, lanes, lu_together_##suffix, \
-     inverse_together_##suffix, cholesky_together_##suffix, solve_together_##suffix}
+     inverse_together_##suffix, cholesky_together_##suffix, solve_together_##suffix, qr_together_##suffix}
 
 const lapack_small_loops ISA(lapack_small_loops) = {.real = {LOOPS(f32, LANES_F32), LOOPS(f64, LANES_F64)}};

@@ -11,10 +11,13 @@ enum { STRIP = 512 }; /* columns that are reduced together */
 typedef struct {
     double (*sum)(const void *row, ptrdiff_t count);
     void (*sums)(const void *data, ptrdiff_t rows, ptrdiff_t count, double *into); /* of rows one after another */
+    double (*squares)(const void *row, ptrdiff_t count);
+    void (*squares_of_rows)(const void *data, ptrdiff_t rows, ptrdiff_t count, double *into);
     double (*apart)(const void *row, ptrdiff_t count, double centre);
     double (*away)(const void *row, ptrdiff_t count, double centre);
     /* Adds `rows` rows of `width` columns, `step` elements apart, to into[width]. */
     void (*sum_strip)(const void *data, ptrdiff_t rows, ptrdiff_t step, ptrdiff_t width, double *into);
+    void (*squares_strip)(const void *data, ptrdiff_t rows, ptrdiff_t step, ptrdiff_t width, double *into);
     void (*apart_strip)(const void *data, ptrdiff_t rows, ptrdiff_t step, ptrdiff_t width, const double *centre, double *into);
     void (*away_strip)(const void *data, ptrdiff_t rows, ptrdiff_t step, ptrdiff_t width, const double *centre, double *into);
     /* The extreme of a row, the first NaN if there is one; `largest` or the smallest. */

@@ -286,7 +286,8 @@ static bool all_bytes(const uint8_t *row, ptrdiff_t count) {
 }
 
 #define SUMS(from, columns)                                                                                   \
-    .sum = sum_##from, .sums = sums_##from, .apart = apart_##from, .away = away_##from, .sum_strip = sum_##columns##_##from,       \
+    .sum = sum_##from, .sums = sums_##from, .squares = squares_##from, .squares_of_rows = sums_squares_##from,                     \
+    .squares_strip = squares_strip_##from, .apart = apart_##from, .away = away_##from, .sum_strip = sum_##columns##_##from,       \
     .apart_strip = apart_strip_##from, .away_strip = away_strip_##from
 #define FUNCTIONS(suffix)                                                                                     \
     {SUMS(suffix, columns), .extreme = extreme_##suffix, .extremes = extremes_##suffix, .place = place_##suffix, .extreme_strip = extreme_strip_##suffix, \

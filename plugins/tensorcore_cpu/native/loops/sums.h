@@ -385,10 +385,30 @@ ALWAYS_INLINE row_f64 centres_f64(const double *from) { return load_f64(from); }
         sum_strip_of_##from(data, rows, step, width, nothing, into);                                          \
     }
 
+/* Sums of squares: those of elements that are squares once they are in registers. */
+#define ALL_SQUARES(from, stored, suffix, type, mask, lanes, EXACT)                                           \
+    ALWAYS_INLINE row_##suffix load_squares_##from(const stored *at) { return load_##from(at) * load_##from(at); } \
+    ALWAYS_INLINE row_##suffix load_in_squares_##from(const stored *at, int k) {                              \
+        return load_in_##from(at, k) * load_in_##from(at, k);                                                 \
+    }                                                                                                         \
+    ALWAYS_INLINE type one_squares_##from(stored x) { return one_##from(x) * one_##from(x); }                 \
+    ROW_SUM(sum_of_squares_##from, squares_##from, stored, suffix, type, mask, lanes, x)                      \
+    ROW_SUMS(squares_##from, stored, suffix, mask, lanes)                                                     \
+    STRIP_SUM(strip_of_squares_##from, squares_##from, stored, suffix, type, mask, lanes, EXACT, x)           \
+    static double squares_##from(const void *row, ptrdiff_t count) { return sum_of_squares_##from(row, count, 0); } \
+    static void squares_strip_##from(const void *data, ptrdiff_t rows, ptrdiff_t step, ptrdiff_t width, double *into) { \
+        static const double nothing[STRIP];                                                                   \
+        strip_of_squares_##from(data, rows, step, width, nothing, into);                                      \
+    }
+
 ALL_SUMS(f32, float, f32, float, i32, ROW_F32, false)
 ALL_SUMS(f64, double, f64, double, i64, ROW_F64, true)
 ALL_SUMS(bf16, uint16_t, f32, float, i32, ROW_F32, false)
 ALL_SUMS(f16, uint16_t, f32, float, i32, ROW_F32, false)
+ALL_SQUARES(f32, float, f32, float, i32, ROW_F32, false)
+ALL_SQUARES(f64, double, f64, double, i64, ROW_F64, true)
+ALL_SQUARES(bf16, uint16_t, f32, float, i32, ROW_F32, false)
+ALL_SQUARES(f16, uint16_t, f32, float, i32, ROW_F32, false)
 
 /* Half types have digits to spare in float: 32 rows, eight at a time, are added there before the sums go on in double. Two vectors
    are as `load_in` has them; AHEAD and BEHIND put their elements in order. */

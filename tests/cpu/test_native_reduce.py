@@ -218,3 +218,20 @@ def test_equal_elements_do_not_deviate(count, dtype):
     x = np.repeat(np.linspace(-40, 40, 70).astype(dtype)[:, None], count, 1)
     for one, dim in ((x, 1), (np.ascontiguousarray(x.T), 0)):
         assert kernel("var")[0](one, dim=(dim,), correction=1, root=True).max() < 1e-20
+
+
+@pytest.mark.parametrize("dtype", [*FLOATS, *HALVES], ids=str)
+@pytest.mark.parametrize(
+    "shape, dim", [*FOLDS, *[((70, width), (1,)) for width in (1, 2, 7, 8, 9, 16, 33, 63, 64, 65, 71, 200, 1030, 2100)]]
+)
+def test_norms(shape, dim, dtype):
+    """To four roundings of the dtype from the root of the exact sum of squares, also of rows that lie apart."""
+    values = drawn(shape, dtype)
+    exact = np.sqrt((values.astype(np.longdouble) ** 2).sum(dim))
+    norm = kernel("norm")[0]
+    apart = np.zeros([2 * size for size in shape], dtype)[tuple(slice(None, None, 2) for _ in shape)]
+    apart[...] = values
+    for x in (values, apart):
+        made = norm(x, p=2.0, dim=dim, keepdim=False)
+        assert (made.dtype, made.shape) == (values.dtype, exact.shape)
+        np.testing.assert_allclose(made.astype(np.longdouble), exact, 4 * float(ml_dtypes.finfo(dtype).eps))

@@ -18,6 +18,7 @@ from .benchmarks import (
     model,
     overhead,
     products,
+    programs,
     short,
     sizes,
     transfer,
@@ -47,7 +48,7 @@ class Line(NamedTuple):
 
 def rows() -> list[Row]:
     """The rows of every suite in the table's order."""
-    suites = (overhead, autograd, sizes, short, products, layers, dtypes, fused, model, dataloader, transfer)
+    suites = (overhead, autograd, sizes, short, products, layers, dtypes, fused, model, programs, dataloader, transfer)
     return [row for suite in suites for row in suite.ROWS]
 
 

@@ -7,7 +7,7 @@ from .native import kernel, needs_native
 
 pytestmark = [needs_native, pytest.mark.usefixtures("isa")]
 
-SIZES = [*range(1, 10), 13, 15, 16, 17]  # the last one is LAPACK's own
+SIZES = [*range(1, 10), 13, 15, 16, 17, 32, 33]  # of the last one and of a single 17 or 32 LAPACK's own
 TOLERANCES = {np.float32: 3e-5, np.float64: 1e-13}
 
 
@@ -122,7 +122,9 @@ def test_logarithms_of_the_largest_and_smallest(dtype):
 @pytest.mark.parametrize("dtype", TOLERANCES)
 @pytest.mark.parametrize("n", SIZES)
 def test_a_batch_is_its_matrices(dtype, n):
-    """A matrix of a batch gets the bits that it gets alone: in any group, beside a singular one, from any place in memory."""
+    """A matrix of a batch gets the bits that it gets alone: in any group, beside a singular one, from any place in memory.
+    Of more than 16 rows, the bits that it gets among as many."""
+    least = 16 if n > 16 else 1
     x = drawn(dtype, 41, n, n)
     x[5, :, n - 1] = 0
     definite = x @ x.swapaxes(1, 2) + np.eye(n, dtype=dtype)
@@ -135,7 +137,7 @@ def test_a_batch_is_its_matrices(dtype, n):
         ("lu_factor", [x], {}),
         ("lu_factor", [apart], {}),
         ("lu_factor", [x.swapaxes(1, 2)], {}),
-        ("lu_factor", [x[:3]], {}),
+        ("lu_factor", [x[:19]], {}),
         ("inverse", [x], {}),
         ("cholesky", [definite], {"upper": False}),
         ("cholesky", [definite], {"upper": True}),
@@ -149,12 +151,12 @@ def test_a_batch_is_its_matrices(dtype, n):
     ]:
         run = kernel(name)[0]
         together = run(*arrays, **options)
-        for i in range(len(arrays[0])):
-            alone = run(*[array[i : i + 1] for array in arrays], **options)
+        for i in range(0, len(arrays[0]) - least + 1, least):
+            alone = run(*[array[i : i + least] for array in arrays], **options)
             for one, whole in zip(
                 *[made if type(made) is tuple else (made,) for made in (alone, together)], strict=True
             ):
-                np.testing.assert_array_equal(one[0], whole[i], err_msg=f"{name} {options} {i}")
+                np.testing.assert_array_equal(one, whole[i : i + least], err_msg=f"{name} {options} {i}")
 
 
 @pytest.mark.parametrize("dtype", TOLERANCES)
@@ -195,3 +197,24 @@ def test_orthogonal_factors_out_of_range(dtype):
     rolled = kernel("qr")[0](np.roll(x, 7, 0), complete=False)
     for one, other in zip(got, rolled, strict=True):
         np.testing.assert_array_equal(np.roll(one, 7, 0), other)
+
+
+@pytest.mark.parametrize("dtype", TOLERANCES)
+@pytest.mark.parametrize("n", [17, 24, 33, 64, 100])
+@pytest.mark.parametrize("count", [1, 2, 3, 19])
+def test_triangles_of_more_rows(dtype, n, count):
+    """Systems of one triangle or a few, by rows or by columns, with room between them, give LAPACK's solutions; the other triangle is not read."""
+    whole = drawn(dtype, 2, n, n) / 8 + np.eye(n, dtype=dtype)
+    right = drawn(dtype, 2, n, count)
+    for upper in (False, True):
+        factor = np.where(np.tri(n, k=-1, dtype=bool) if upper else ~np.tri(n, dtype=bool), dtype(np.nan), whole)
+        room = np.zeros((2, n + 3, n + 5), dtype)
+        for given in (
+            factor,
+            np.ascontiguousarray(factor.swapaxes(1, 2)).swapaxes(1, 2),
+            room[:, 1:-2, 2:-3],
+            room[:, ::-1][:, 1:-2, 2:-3],
+        ):
+            given[...] = factor
+            for unit in (False, True):
+                agree("solve_triangular", given, right, upper=upper, left=True, unitriangular=unit)

@@ -288,10 +288,10 @@ void lapack_room_keep(lapack_job *job, const void *work, int reals, int ints) {
 
 /* Running */
 
-/* Bytes; multiplications that are worth a thread; and from which on BLAS may share a matrix out itself. Where it has threads of its
+/* Bytes; multiplications that are worth a thread; and from which on BLAS may share a matrix out itself; the least that go side by side. Where it has threads of its
    own, a batch is one thread's here: threads that each ask for threads wait for one another. Their count is left alone, because
    to change it takes memory from the calls that run. */
-enum { NEAR = 4096, WORK = 1 << 15, WHOLE = 1 << 20 };
+enum { NEAR = 4096, WORK = 1 << 15, WHOLE = 1 << 20, FEWEST = 4 };
 
 static void run(void *context, npy_intp begin, npy_intp end) {
     lapack_job *job = context;
@@ -300,13 +300,14 @@ static void run(void *context, npy_intp begin, npy_intp end) {
         __atomic_store_n(&job->failed, true, __ATOMIC_RELAXED);
         return;
     }
-    const int most = job->together ? job->small->lanes : 1;
-    for (npy_intp i = begin; i < end;) {
+    const int most = job->together ? job->lanes->lanes : 1;
+    for (npy_intp i = begin; i < end; i += most) {
         const int count = end - i < most ? (int)(end - i) : most;
-        const bool done = job->together && job->together(job, i, count, scratch);
-        for (const npy_intp until = i + count; i < until; i++)
-            if (!done)
-                job->one(job, i, scratch);
+        const bool alone = !job->together || (count == 1 && job->small);
+        const unsigned odd = alone ? 1 : job->together(job, i, count);
+        for (int m = 0; odd >> m; m++)
+            if (odd >> m & 1)
+                job->one(job, i + m, scratch);
     }
     if (scratch != near)
         native_scratch_free(scratch, (size_t)job->scratch);
@@ -316,7 +317,7 @@ PyObject *lapack_finish(lapack_job *job, npy_intp count, double work, PyArrayObj
     bool good = true;
     for (int i = 0; i < arrays; i++)
         good = good && made[i];
-    const bool shares = !job->small && !job->calls_none && get_threads && get_threads() > 1;
+    const bool shares = !job->small && !job->lanes && !job->lines && !job->calls_none && get_threads && get_threads() > 1;
     const bool alone = work >= WHOLE || (work * (double)count >= WORK && shares);
     if (good && alone) {
         Py_BEGIN_ALLOW_THREADS
@@ -324,7 +325,7 @@ PyObject *lapack_finish(lapack_job *job, npy_intp count, double work, PyArrayObj
         Py_END_ALLOW_THREADS
     } else if (good) {
         const npy_intp least = work >= WORK ? 1 : (npy_intp)(WORK / (work + 256)) + 1;
-        native_parallel(count, job->together ? least * job->small->lanes / 2 : least, run, job);
+        native_parallel(count, job->together ? least * job->lanes->lanes / 2 : least, run, job);
     }
     if (good && job->failed) {
         PyErr_NoMemory();
@@ -363,6 +364,13 @@ bool lapack_bool(PyObject *object, bool *value) {
     return object == Py_True || object == Py_False;
 }
 
-const lapack_small_real *lapack_small_of(const lapack_job *job, int rows) {
-    return rows <= LAPACK_SMALL && !lapack_complex(job->kind) ? &PICK(lapack_small_loops)->real[job->kind] : NULL;
+const lapack_small_real *lapack_loops_of(const lapack_job *job) {
+    return lapack_complex(job->kind) ? NULL : &PICK(lapack_small_loops)->real[job->kind];
+}
+
+const lapack_small_real *lapack_small_of(const lapack_job *job, int rows) { return rows <= LAPACK_SMALL ? lapack_loops_of(job) : NULL; }
+
+void lapack_side_by_side(lapack_job *job, unsigned (*together)(const lapack_job *job, npy_intp i, int count), int rows, npy_intp count) {
+    job->lanes = rows <= LAPACK_TOGETHER && (count >= FEWEST || job->small) ? lapack_loops_of(job) : NULL;
+    job->together = job->lanes ? together : NULL;
 }

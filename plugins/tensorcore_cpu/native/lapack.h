@@ -36,8 +36,8 @@ typedef struct lapack_job lapack_job;
 struct lapack_job {
     /* One matrix of the batch, with `scratch` bytes of a thread's own. */
     void (*one)(const lapack_job *job, npy_intp i, char *scratch);
-    /* `count` of them from i on side by side, or none where it answers false; NULL where there is no such way. */
-    bool (*together)(const lapack_job *job, npy_intp i, int count, char *scratch);
+    /* `count` of them from i on side by side, but for those whose bits are in the answer; NULL where there is no such way. */
+    unsigned (*together)(const lapack_job *job, npy_intp i, int count);
     lapack_kind kind;
     npy_intp size; /* bytes of an element */
     lapack_matrices x, y, z;
@@ -49,7 +49,9 @@ struct lapack_job {
     double number;
     lapack_routine routine;
     bool calls_none; /* of LAPACK's routines */
-    const lapack_small_real *small; /* NULL where LAPACK's routine runs */
+    const lapack_small_real *small; /* the loops over one matrix, NULL where LAPACK's routine runs, */
+    const lapack_small_real *lanes; /* over a group, where `together` is, */
+    const lapack_small_real *lines; /* and over one right side after the other */
     lapack_room room;
     npy_intp scratch;
     bool failed;
@@ -107,5 +109,12 @@ lapack_group lapack_group_at(const lapack_matrices *x, npy_intp i, int count);
 
 /* The loops for matrices so small that LAPACK's calls cost more than their work; else NULL. */
 const lapack_small_real *lapack_small_of(const lapack_job *job, int rows);
+
+/* The loops of a kind; NULL for complex numbers. */
+const lapack_small_real *lapack_loops_of(const lapack_job *job);
+
+/* Lets `count` matrices of so many rows and columns at most go side by side. Those that have loops of their own have the same bits there; of others
+   all of a call go the same way, so that no bit depends on who shares a group. */
+void lapack_side_by_side(lapack_job *job, unsigned (*together)(const lapack_job *job, npy_intp i, int count), int rows, npy_intp count);
 
 #endif

@@ -41,8 +41,6 @@ static void triangle(const lapack_job *job, const char *from, npy_intp row, npy_
 
 /* Q and R: `wide` columns of Q and rows of R, `made` and `more`. */
 
-enum { QR_TOGETHER = 4 }; /* matrices: all of a call go the same way, so that their bits do not depend on who shares a group */
-
 static void qr_one(const lapack_job *job, npy_intp i, char *scratch) {
     const npy_intp rows = job->rows, columns = job->columns;
     char *q = at(job->made, job, i, rows * job->wide), *a = scratch + rounded(job->room.work * job->size);
@@ -57,14 +55,10 @@ static void qr_one(const lapack_job *job, npy_intp i, char *scratch) {
 }
 
 /* Those whose squares are out of range go through LAPACK, which scales them. */
-static bool qr_together(const lapack_job *job, npy_intp i, int count, char *scratch) {
+static unsigned qr_together(const lapack_job *job, npy_intp i, int count) {
     const lapack_group group = lapack_group_at(&job->x, i, count);
-    const unsigned odd = job->small->qr_together(&group, job->rows, job->columns, job->wide, at(job->made, job, i, (npy_intp)job->rows * job->wide),
-                                                 at(job->more, job, i, (npy_intp)job->wide * job->columns));
-    for (int m = 0; m < count; m++)
-        if (odd >> m & 1)
-            qr_one(job, i + m, scratch);
-    return true;
+    return job->lanes->qr_together(&group, job->rows, job->columns, job->wide, at(job->made, job, i, (npy_intp)job->rows * job->wide),
+                                   at(job->more, job, i, (npy_intp)job->wide * job->columns));
 }
 
 static PyObject *run_qr(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
@@ -76,8 +70,7 @@ static PyObject *run_qr(const native_kernel *kernel, PyObject *const *args, Py_s
         return NULL;
     job.wide = complete ? job.rows : job.least;
     const npy_intp count = lapack_count(&job.x);
-    job.small = count >= QR_TOGETHER ? lapack_small_of(&job, job.rows > job.columns ? job.rows : job.columns) : NULL;
-    job.together = job.small ? qr_together : NULL;
+    lapack_side_by_side(&job, qr_together, job.rows > job.columns ? job.rows : job.columns, count);
     if (!lapack_room_known(&job, job.rows, job.columns, job.wide, 1)) {
         npy_cdouble first, second, x;
         int ask = -1, info;

@@ -6,8 +6,9 @@
 #include "types.h"
 
 enum {
-    LAPACK_SMALL = 16, /* rows up to which these are faster */
-    LAPACK_LANES = 16  /* the most matrices in a group */
+    LAPACK_SMALL = 16,    /* rows up to which these are faster */
+    LAPACK_TOGETHER = 32, /* rows up to which a group of matrices is */
+    LAPACK_LANES = 16     /* the most matrices in a group */
 };
 
 /* Matrices of one size, wherever they lie: element [i, j] of matrix m is at at[m] + i * row + j * column. From
@@ -27,20 +28,21 @@ typedef struct {
     void (*lu_inverse)(const void *a, int n, const int *pivots, void *made);
     /* trsm from the left. */
     void (*triangular)(const void *a, int line, int n, bool upper, bool turned, bool unit, void *b, int count);
+    /* trsv of any size: rows (`rows`), or columns, of the triangle are `line` elements apart. */
+    void (*triangular_line)(const void *a, ptrdiff_t line, int n, bool rows, bool upper, bool unit, void *b);
     /* potrf. */
     int (*cholesky)(void *a, int n, bool upper);
 
-    /* The same for a group of up to `lanes` matrices, whose results lie one behind the other; nothing is written where they answer false,
-       because one of them has no factors. */
+    /* The same for a group of up to `lanes` matrices, whose results lie one behind the other. The answers have a bit for each matrix that goes
+       by itself: it has no factors, or squares that are out of range. */
     int lanes;
-    bool (*lu_together)(const lapack_group *of, int n, void *made, int *pivots);
-    bool (*inverse_together)(const lapack_group *of, int n, void *made);
-    bool (*cholesky_together)(const lapack_group *of, int n, bool upper, void *made);
-    /* By a triangle; or, where there are row swaps, by the factors or by them turned over. */
+    unsigned (*lu_together)(const lapack_group *of, int n, void *made, int *pivots);
+    unsigned (*inverse_together)(const lapack_group *of, int n, void *made);
+    unsigned (*cholesky_together)(const lapack_group *of, int n, bool upper, void *made);
+    /* By a triangle, or by one turned over; or, where there are row swaps, by the factors. */
     void (*solve_together)(const lapack_group *of, int n, bool upper, bool turned, bool unit, const lapack_group *swaps,
                            const lapack_group *right, int columns, void *made);
-    /* `wide` columns of Q, column after column, and rows of R, row after row; a bit is set for each matrix whose squares are out of range, which
-       has none. */
+    /* `wide` columns of Q, column after column, and rows of R, row after row. */
     unsigned (*qr_together)(const lapack_group *of, int rows, int columns, int wide, void *q, void *r);
 } lapack_small_real;
 

@@ -1,6 +1,7 @@
 /* Triangular factors of matrices by LAPACK, and what is solved with them. */
 #include "lapack.h"
 
+#include <limits.h>
 #include <string.h>
 
 /* Whether all of a kernel's arguments are there, with the arrays first and no option but known ones. */
@@ -33,10 +34,10 @@ static void lu_one(const lapack_job *job, npy_intp i, char *scratch) {
         LAPACK(GETRF, job->kind)(&job->rows, &job->columns, made, &job->rows, pivots, job->info + i);
 }
 
-static bool lu_together(const lapack_job *job, npy_intp i, int count, char *scratch) {
+static unsigned lu_together(const lapack_job *job, npy_intp i, int count) {
     const lapack_group group = lapack_group_at(&job->x, i, count);
     memset(job->info + i, 0, (size_t)count * sizeof(int));
-    return job->small->lu_together(&group, job->rows, at(job->made, job, i, (npy_intp)job->rows * job->rows), job->pivots + i * job->rows);
+    return job->lanes->lu_together(&group, job->rows, at(job->made, job, i, (npy_intp)job->rows * job->rows), job->pivots + i * job->rows);
 }
 
 static PyObject *run_lu_factor(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
@@ -44,7 +45,8 @@ static PyObject *run_lu_factor(const native_kernel *kernel, PyObject *const *arg
     if (nargs != 1 || kwnames || !lapack_begin(&job, args[0]))
         return NULL;
     job.small = job.rows == job.columns ? lapack_small_of(&job, job.rows) : NULL;
-    job.together = job.small ? lu_together : NULL;
+    if (job.rows == job.columns)
+        lapack_side_by_side(&job, lu_together, job.rows, lapack_count(&job.x));
     PyArrayObject *made[] = {lapack_new_matrices(&job.x, job.rows, job.columns, job.kind),
                              lapack_new_vectors(&job.x, job.least, NPY_INT32), lapack_new_vectors(&job.x, -1, NPY_INT32)};
     if (made[0] && made[1] && made[2]) {
@@ -78,12 +80,12 @@ static void factors_one(const lapack_job *job, npy_intp i, char *scratch) {
         LAPACK(job->routine, job->kind)(job->options, &job->rows, &job->wide, factors, &line, pivots, made, &job->rows, &info);
 }
 
-static bool factors_together(const lapack_job *job, npy_intp i, int count, char *scratch) {
+static unsigned factors_together(const lapack_job *job, npy_intp i, int count) {
     const lapack_group group = lapack_group_at(&job->x, i, count), swaps = lapack_group_at(&job->z, i, count),
                        right = lapack_group_at(&job->y, i, count);
-    job->small->solve_together(&group, job->rows, true, job->options[0] != 'N', false, &swaps, &right, job->wide,
+    job->lanes->solve_together(&group, job->rows, true, job->options[0] != 'N', false, &swaps, &right, job->wide,
                                at(job->made, job, i, (npy_intp)job->rows * job->wide));
-    return true;
+    return 0;
 }
 
 /* A job of factors, swaps and right sides, all of one batch. */
@@ -96,7 +98,8 @@ static PyObject *solve_by(lapack_job *job, PyObject *const *args) {
         return NULL;
     job->wide = (int)job->y.columns;
     job->small = job->routine == GETRS ? lapack_small_of(job, job->rows) : NULL;
-    job->together = job->small ? factors_together : NULL;
+    if (job->routine == GETRS)
+        lapack_side_by_side(job, factors_together, job->rows, count);
     job->scratch = job->rows * 4 + 16 + (npy_intp)job->rows * job->rows * job->size;
     PyArrayObject *made = lapack_new_matrices(&job->x, job->rows, job->wide, job->kind);
     job->made = made ? PyArray_BYTES(made) : NULL;
@@ -182,10 +185,10 @@ static void inverse_one(const lapack_job *job, npy_intp i, char *scratch) {
     LAPACK(GETRS, job->kind)("N", &job->rows, &job->rows, rest, &job->rows, pivots, made, &job->rows, &failed);
 }
 
-static bool inverse_together(const lapack_job *job, npy_intp i, int count, char *scratch) {
+static unsigned inverse_together(const lapack_job *job, npy_intp i, int count) {
     const lapack_group group = lapack_group_at(&job->x, i, count);
     memset(job->info + i, 0, (size_t)count * sizeof(int));
-    return job->small->inverse_together(&group, job->rows, at(job->made, job, i, (npy_intp)job->rows * job->rows));
+    return job->lanes->inverse_together(&group, job->rows, at(job->made, job, i, (npy_intp)job->rows * job->rows));
 }
 
 static PyObject *run_inverse(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
@@ -193,7 +196,7 @@ static PyObject *run_inverse(const native_kernel *kernel, PyObject *const *args,
     if (nargs != 1 || kwnames || !lapack_begin(&job, args[0]) || job.rows != job.columns)
         return NULL;
     job.small = lapack_small_of(&job, job.rows);
-    job.together = job.small ? inverse_together : NULL;
+    lapack_side_by_side(&job, inverse_together, job.rows, lapack_count(&job.x));
     if (!lapack_room_known(&job, job.rows, 0, 0, 0)) {
         npy_cdouble answer;
         int ask = -1, info, pivot;
@@ -211,7 +214,8 @@ static PyObject *run_inverse(const native_kernel *kernel, PyObject *const *args,
     return lapack_finish(&job, lapack_count(&job.x), 3 * cube(&job), made, 2, 2);
 }
 
-/* Triangular systems: y are the right sides. */
+/* Triangular systems: y are the right sides. Up to so many of them go one by one, and the triangle is read where it lies. */
+enum { FEW = 2 };
 
 static void triangular_one(const lapack_job *job, npy_intp i, char *scratch) {
     static const double ONE[2] = {1, 0};
@@ -220,19 +224,36 @@ static void triangular_one(const lapack_job *job, npy_intp i, char *scratch) {
     char *made = at(job->made, job, i, (npy_intp)job->wide * (int)job->y.rows);
     const int rows = (int)job->y.rows;
     lapack_copy(&job->y, i, job->size, made, rows);
-    const char *factor = lapack_columns(&job->x, i, job->size, scratch, &line);
+    const bool by_rows = job->x.column == job->size, by_columns = job->x.row == job->size;
+    const npy_intp step = by_rows ? job->x.row : job->x.column;
+    if (job->lines && (by_rows || by_columns) && step % job->size == 0) {
+        for (int c = 0; c < job->wide; c++)
+            job->lines->triangular_line(lapack_at(&job->x, i), step / job->size, rows, by_rows, job->options[1] == 'U', job->options[2] == 'U',
+                                        made + (npy_intp)c * rows * job->size);
+        return;
+    }
+    char options[] = {job->options[0], job->options[1], job->options[2]};
+    const char *factor;
+    if (!job->small && by_rows && step >= job->rows * job->size && step % job->size == 0 && step / job->size < INT_MAX) { /* one turned over */
+        options[1] = options[1] == 'U' ? 'L' : 'U';
+        factor = lapack_at(&job->x, i);
+        line = (int)(step / job->size);
+    } else {
+        factor = lapack_columns(&job->x, i, job->size, scratch, &line);
+    }
+    const char *const turned = options[1] == job->options[1] ? "N" : "T";
     if (job->small)
         job->small->triangular(factor, line, rows, job->options[1] == 'U', false, job->options[2] == 'U', made, job->wide);
     else
-        LAPACK(TRSM, job->kind)(job->options, job->options + 1, "N", job->options + 2, &rows, &job->wide,
+        LAPACK(TRSM, job->kind)(options, options + 1, turned, options + 2, &rows, &job->wide,
                                 job->kind & 1 ? (const void *)ONE : (const void *)ONE_F32, factor, &line, made, &rows);
 }
 
-static bool triangular_together(const lapack_job *job, npy_intp i, int count, char *scratch) {
+static unsigned triangular_together(const lapack_job *job, npy_intp i, int count) {
     const lapack_group group = lapack_group_at(&job->x, i, count), right = lapack_group_at(&job->y, i, count);
-    job->small->solve_together(&group, job->rows, job->options[1] == 'U', false, job->options[2] == 'U', NULL, &right, job->wide,
+    job->lanes->solve_together(&group, job->rows, job->options[1] == 'U', false, job->options[2] == 'U', NULL, &right, job->wide,
                                at(job->made, job, i, (npy_intp)job->rows * job->wide));
-    return true;
+    return 0;
 }
 
 static PyObject *run_solve_triangular(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
@@ -251,7 +272,9 @@ static PyObject *run_solve_triangular(const native_kernel *kernel, PyObject *con
     job.options[2] = unit ? 'U' : 'N';
     job.wide = (int)job.y.columns;
     job.small = left ? lapack_small_of(&job, job.rows) : NULL;
-    job.together = job.small ? triangular_together : NULL;
+    job.lines = left && !job.small && job.wide <= FEW ? lapack_loops_of(&job) : NULL;
+    if (job.small || (left && !job.lines && count >= LAPACK_LANES)) /* what is turned over is worth it where there is more to do with it */
+        lapack_side_by_side(&job, triangular_together, job.rows, count);
     job.scratch = (npy_intp)job.rows * job.rows * job.size;
     PyArrayObject *made = lapack_new_matrices(&job.x, job.y.rows, job.wide, job.kind);
     job.made = made ? PyArray_BYTES(made) : NULL;
@@ -283,10 +306,10 @@ static void cholesky_one(const lapack_job *job, npy_intp i, char *scratch) {
             job->info[i] = (int)k + 1;
 }
 
-static bool cholesky_together(const lapack_job *job, npy_intp i, int count, char *scratch) {
+static unsigned cholesky_together(const lapack_job *job, npy_intp i, int count) {
     const lapack_group group = lapack_group_at(&job->x, i, count);
     memset(job->info + i, 0, (size_t)count * sizeof(int));
-    return job->small->cholesky_together(&group, job->rows, job->options[0] == 'U', at(job->made, job, i, (npy_intp)job->rows * job->rows));
+    return job->lanes->cholesky_together(&group, job->rows, job->options[0] == 'U', at(job->made, job, i, (npy_intp)job->rows * job->rows));
 }
 
 static PyObject *run_cholesky(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
@@ -298,7 +321,7 @@ static PyObject *run_cholesky(const native_kernel *kernel, PyObject *const *args
         return NULL;
     job.options[0] = upper ? 'U' : 'L';
     job.small = lapack_small_of(&job, job.rows);
-    job.together = job.small ? cholesky_together : NULL;
+    lapack_side_by_side(&job, cholesky_together, job.rows, lapack_count(&job.x));
     PyArrayObject *made[] = {lapack_new_matrices(&job.x, job.rows, job.rows, job.kind),
                              lapack_new_vectors(&job.x, -1, NPY_INT32)};
     if (made[0] && made[1]) {

@@ -1,22 +1,22 @@
 /* Factors of as many small matrices as a vector has elements, for one type: vector i + j * rows holds element [i, j] of each of them. What is done
-   to an element is done in the order of the loops over one matrix, and so has its bits. Where LAPACK would stop (a pivot is zero, a matrix is not
-   definite), they answer false and write nothing: such matrices go one by one. */
+   to an element is done in the order of the loops over one matrix, and so has its bits. Each answers with a bit for each matrix at which LAPACK
+   would stop (a pivot is zero, it is not definite), or whose squares are out of range: those go one by one. */
 
-ALWAYS_INLINE bool F(any_lane)(VI where) {
-    INT any = 0;
-    for (int m = 0; m < LANES; m++)
-        any |= where[m];
-    return any;
+ALWAYS_INLINE unsigned F(bits_of)(VI where, int count) {
+    unsigned bits = 0;
+    for (int m = 0; m < count; m++)
+        bits |= (unsigned)(where[m] != 0) << m;
+    return bits;
 }
 
-ALWAYS_INLINE void F(take_in)(const lapack_group *of, int rows, int columns, V *made) {
+/* `turned` is room for as much. */
+ALWAYS_INLINE void F(take_in)(const lapack_group *of, int rows, int columns, V *made, V *turned) {
     const ptrdiff_t size = sizeof(REAL), plane = (ptrdiff_t)rows * columns;
     const bool by_rows = of->column == size && of->row == columns * size, by_columns = of->row == size && of->column == rows * size;
     bool dense = of->count == LANES && plane >= LANES && (by_rows || by_columns);
     for (int m = 1; m < LANES && dense; m++)
         dense = of->at[m] == of->at[0] + m * plane * size;
     if (dense) {
-        V turned[MOST_WIDE * MOST_WIDE];
         F(turn_planes)((const REAL *)of->at[0], plane, LANES, (REAL *)(by_columns ? made : turned));
         for (int j = 0; j < columns && !by_columns; j++)
             for (int i = 0; i < rows; i++)
@@ -48,9 +48,9 @@ ALWAYS_INLINE void F(exchange)(V *column, const V *other, int k, int n, const VI
     }
 }
 
-ALWAYS_INLINE bool F(lu_lanes)(V *a, int n, VI *pivots) {
+ALWAYS_INLINE VI F(lu_lanes)(V *a, int n, VI *pivots) {
     const VI magnitude = (VI){0} + (INT)(sizeof(REAL) == 4 ? INT32_MAX : INT64_MAX);
-    VI stopped = {0}, here[MOST_WIDE];
+    VI stopped = {0}, here[n];
     for (int k = 0; k < n; k++) {
         V *const column = a + k * n;
         V most = (V)((VI)column[k] & magnitude);
@@ -73,7 +73,7 @@ ALWAYS_INLINE bool F(lu_lanes)(V *a, int n, VI *pivots) {
         for (int j = k + 1; j < n; j++)
             F(exchange)(a + j * n, column, k, n, here);
     }
-    return !F(any_lane)(stopped);
+    return stopped;
 }
 
 /* `count` right sides by a triangle, or by one turned over: sums are taken away from what lies in registers. */
@@ -134,48 +134,48 @@ ALWAYS_INLINE void F(by_factors)(const V *a, int n, bool turned, V *b, int count
     F(lanes_by_triangle)(a, n, !turned, turned, turned, b, count);
 }
 
-static bool F(lu_together)(const lapack_group *of, int n, void *made, int *pivots) {
-    V a[MOST_WIDE * MOST_WIDE];
-    VI swaps[MOST_WIDE];
-    bool good;
-#define BODY(n)                      \
-    F(take_in)(of, n, n, a);         \
-    good = F(lu_lanes)(a, n, swaps); \
-    if (good)                        \
-        F(give_out)(a, n * n, of->count, made, n * n)
-    EACH_SIZE_TOGETHER(n, BODY)
-#undef BODY
-    for (int m = 0; m < of->count && good; m++)
-        for (int k = 0; k < n; k++)
-            *pivots++ = (int)swaps[k][m];
-    return good;
-}
-
-static bool F(inverse_together)(const lapack_group *of, int n, void *made) {
-    V a[MOST_WIDE * MOST_WIDE], b[MOST_WIDE * MOST_WIDE];
-    VI swaps[MOST_WIDE], order[MOST_WIDE];
-    const V one = (V){0} + 1;
-    bool good;
-#define BODY(n)                                                         \
-    F(take_in)(of, n, n, a);                                            \
-    if ((good = F(lu_lanes)(a, n, swaps))) {                            \
-        F(order_of)(swaps, n, order);                                   \
-        for (int j = 0; j < n; j++)                                     \
-            for (int i = 0; i < n; i++)                                 \
-                b[j * n + i] = PICKED(order[i] == (INT)j, one, (V){0}); \
-        F(by_factors)(a, n, false, b, n);                               \
-        F(give_out)(b, n * n, of->count, made, n * n);                  \
+static unsigned F(lu_together)(const lapack_group *of, int n, void *made, int *pivots) {
+    VI swaps[LAPACK_TOGETHER], stopped;
+#define BODY(n)                                     \
+    {                                               \
+        V a[n * n], room[n * n];                    \
+        F(take_in)(of, n, n, a, room);              \
+        stopped = F(lu_lanes)(a, n, swaps);         \
+        F(give_out)(a, n * n, of->count, made, n * n); \
     }
     EACH_SIZE_TOGETHER(n, BODY)
 #undef BODY
-    return good;
+    for (int m = 0; m < of->count; m++)
+        for (int k = 0; k < n; k++)
+            *pivots++ = (int)swaps[k][m];
+    return F(bits_of)(stopped, of->count);
 }
 
-static bool F(cholesky_together)(const lapack_group *of, int n, bool upper, void *made) {
-    V a[MOST_WIDE * MOST_WIDE];
+static unsigned F(inverse_together)(const lapack_group *of, int n, void *made) {
+    VI swaps[LAPACK_TOGETHER], order[LAPACK_TOGETHER], stopped;
+    const V one = (V){0} + 1;
+#define BODY(n)                                                             \
+    {                                                                       \
+        V a[n * n], b[n * n];                                               \
+        F(take_in)(of, n, n, a, b);                                         \
+        stopped = F(lu_lanes)(a, n, swaps);                                 \
+        F(order_of)(swaps, n, order);                                       \
+        for (int j = 0; j < n; j++)                                         \
+            for (int i = 0; i < n; i++)                                     \
+                b[j * n + i] = PICKED(order[i] == (INT)j, one, (V){0});     \
+        F(by_factors)(a, n, false, b, n);                                   \
+        F(give_out)(b, n * n, of->count, made, n * n);                      \
+    }
+    EACH_SIZE_TOGETHER(n, BODY)
+#undef BODY
+    return F(bits_of)(stopped, of->count);
+}
+
+static unsigned F(cholesky_together)(const lapack_group *of, int n, bool upper, void *made) {
+    V a[n * n], room[n * n];
     VI good = (VI){0} == 0;
     const int down = upper ? n : 1, across = upper ? 1 : n;
-    F(take_in)(of, n, n, a);
+    F(take_in)(of, n, n, a, room);
     for (int j = 0; j < n; j++) {
         V *const diagonal = a + j * (n + 1);
         good &= *diagonal > 0;
@@ -191,41 +191,38 @@ static bool F(cholesky_together)(const lapack_group *of, int n, bool upper, void
             for (int i = c; i < n; i++)
                 a[i * down + c * across] -= a[i * down + j * across] * a[c * down + j * across];
     }
-    if (F(any_lane)(~good))
-        return false;
     F(give_out)(a, n * n, of->count, made, n * n);
-    return true;
+    return F(bits_of)(~good, of->count);
 }
 
-/* Right sides, MOST_WIDE columns at a time, by a triangle, or, where there are row swaps, by both triangles of the factors. */
+/* Right sides, RIGHT columns at a time, by a triangle, or, where there are row swaps, by both triangles of the factors. */
 static void F(solve_together)(const lapack_group *of, int n, bool upper, bool turned, bool unit, const lapack_group *swaps,
                               const lapack_group *right, int columns, void *made) {
-    V a[MOST_WIDE * MOST_WIDE], b[MOST_WIDE * MOST_WIDE];
-    V moved[MOST_WIDE * MOST_WIDE];
-    VI pivots[MOST_WIDE], order[MOST_WIDE];
+    V a[n * n], b[n * RIGHT], room[n * (n > RIGHT ? n : RIGHT)];
+    VI pivots[LAPACK_TOGETHER], order[LAPACK_TOGETHER];
     lapack_group next = *right;
-    F(take_in)(of, n, n, a);
+    F(take_in)(of, n, n, a, room);
     if (swaps) {
         for (int k = 0; k < n; k++)
             for (int m = 0; m < LANES; m++)
                 ((INT *)pivots)[k * LANES + m] = *(const int *)(swaps->at[m] + k * swaps->row);
         F(order_of)(pivots, n, order);
     }
-    for (int first = 0; first < columns; first += MOST_WIDE) {
-        const int wide = columns - first < MOST_WIDE ? columns - first : MOST_WIDE;
-        V *made_here = b;
-        F(take_in)(&next, n, wide, b);
+    for (int first = 0; first < columns; first += RIGHT) {
+        const int wide = columns - first < RIGHT ? columns - first : RIGHT;
+        V *answer = b;
+        F(take_in)(&next, n, wide, b, room);
         if (swaps) {
-            made_here = moved;
+            answer = room;
             if (!turned)
-                F(reorder)(b, n, wide, order, false, moved);
-            F(by_factors)(a, n, turned, turned ? b : moved, wide);
+                F(reorder)(b, n, wide, order, false, room);
+            F(by_factors)(a, n, turned, turned ? b : room, wide);
             if (turned)
-                F(reorder)(b, n, wide, order, true, moved);
+                F(reorder)(b, n, wide, order, true, room);
         } else {
             F(lanes_by_triangle)(a, n, upper, turned, unit, b, wide);
         }
-        F(give_out)(made_here, n * wide, of->count, (REAL *)made + first * n, n * columns);
+        F(give_out)(answer, n * wide, of->count, (REAL *)made + first * n, n * columns);
         for (int m = 0; m < LANES; m++)
             next.at[m] += wide * next.column;
     }
@@ -245,14 +242,14 @@ ALWAYS_INLINE void F(reflect)(const V *v, V tau, int k, int rows, V *columns, in
     }
 }
 
-/* As LAPACK's geqr2 and org2r, with their signs. The answer has a bit for each matrix that has squares out of range: its results are none. */
+/* As LAPACK's geqr2 and org2r, with their signs. */
 static unsigned F(qr_together)(const lapack_group *of, int rows, int columns, int wide, void *q, void *r) {
     const VI sign = (VI){0} + (INT)(sizeof(REAL) == 4 ? INT32_MIN : INT64_MIN);
     const REAL largest = (REAL)(sizeof(REAL) == 4 ? 1e30 : 1e290), smallest = (REAL)(sizeof(REAL) == 4 ? 1e-25 : 1e-270);
     const int least = rows < columns ? rows : columns;
-    V a[MOST_WIDE * MOST_WIDE], made[MOST_WIDE * MOST_WIDE], taus[MOST_WIDE];
+    V a[rows * columns], made[wide * (rows > columns ? rows : columns)], taus[LAPACK_TOGETHER];
     VI odd = {0};
-    F(take_in)(of, rows, columns, a);
+    F(take_in)(of, rows, columns, a, made);
     for (int k = 0; k < least; k++) {
         V *const v = a + k * rows;
         const V first = v[k];
@@ -284,8 +281,5 @@ static unsigned F(qr_together)(const lapack_group *of, int rows, int columns, in
     for (int k = least - 1; k >= 0; k--)
         F(reflect)(a + k * rows, taus[k], k, rows, made + k * rows, wide - k);
     F(give_out)(made, rows * wide, of->count, q, rows * wide);
-    unsigned answer = 0;
-    for (int m = 0; m < of->count; m++)
-        answer |= (unsigned)(odd[m] != 0) << m;
-    return answer;
+    return F(bits_of)(odd, of->count);
 }

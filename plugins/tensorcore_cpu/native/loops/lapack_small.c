@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { MOST_WIDE = LAPACK_SMALL, AT_ONCE = 4 };
+enum { MOST_WIDE = LAPACK_SMALL, AT_ONCE = 4, RIGHT = 16 };
 /* A body for each of the sizes that are met most, which it knows then, and one for columns of 8 or 16. */
 #define EACH_SIZE(n, body, wide_body)     \
     switch (n) {                          \
@@ -41,7 +41,7 @@ enum { MOST_WIDE = LAPACK_SMALL, AT_ONCE = 4 };
 #include "lapack_lanes_of_real.h"
 
 #define LOOPS(suffix, lanes)                                                                                                  \
-    {lu_##suffix, lu_solve_##suffix, lu_inverse_##suffix, triangular_##suffix, cholesky_##suffix, lanes, lu_together_##suffix, \
+    {lu_##suffix, lu_solve_##suffix, lu_inverse_##suffix, triangular_##suffix, triangular_line_##suffix, cholesky_##suffix, lanes, lu_together_##suffix, \
      inverse_together_##suffix, cholesky_together_##suffix, solve_together_##suffix, qr_together_##suffix}
 
 const lapack_small_loops ISA(lapack_small_loops) = {.real = {LOOPS(f32, LANES_F32), LOOPS(f64, LANES_F64)}};

@@ -281,3 +281,59 @@ static int F(cholesky)(void *a, int n, bool upper) {
 #undef WIDE_BODY
     return info;
 }
+
+/* Rows of a triangle, from `k` on, beside the `done` elements that are solved, which begin at b: sums are taken away from `made`. Nothing that was
+   written lately is read as a part of a vector. */
+ALWAYS_INLINE void F(beside_solved)(const REAL *a, ptrdiff_t line, const REAL *b, int done, REAL *made, int rows) {
+    V sums[LANES] = {{0}};
+    int i = 0;
+    for (; i + LANES <= done; i += LANES)
+        for (int r = 0; r < rows; r++)
+            sums[r] += *(const V_U *)(a + r * line + i) * *(const V_U *)(b + i);
+    for (int r = 0; r < rows; r++) {
+        REAL sum = (REAL)F(lanes_sum)(sums[r]);
+        for (int k = i; k < done; k++)
+            sum += a[r * line + k] * b[k];
+        made[r] -= sum;
+    }
+}
+
+/* One right side by a triangle of any size whose rows lie `line` elements apart: LANES rows at a time. */
+static void F(by_rows)(const REAL *a, ptrdiff_t line, int n, bool upper, bool unit, REAL *b) {
+    for (int done = 0, few; done < n; done += few) {
+        few = n - done < LANES ? n - done : LANES;
+        const int first = upper ? n - done - few : done;
+        const REAL *const rows = a + first * line;
+        REAL *const x = b + first, *const solved = upper ? x + few : b;
+        const int from = upper ? first + few : 0;
+        if (few == LANES)
+            F(beside_solved)(rows + from, line, solved, done, x, LANES);
+        else
+            F(beside_solved)(rows + from, line, solved, done, x, few);
+        for (int step = 0; step < few; step++) {
+            const int k = upper ? few - 1 - step : step;
+            x[k] = unit ? x[k] : x[k] / rows[k * line + first + k];
+            for (int r = upper ? 0 : k + 1; r < (upper ? k : few); r++)
+                x[r] -= rows[r * line + first + k] * x[k];
+        }
+    }
+}
+
+/* The same of one whose columns do. */
+static void F(by_columns)(const REAL *a, ptrdiff_t line, int n, bool upper, bool unit, REAL *b) {
+    for (int step = 0; step < n; step++) {
+        const int k = upper ? n - 1 - step : step, from = upper ? 0 : k + 1, end = upper ? k : n;
+        const REAL *const column = a + k * line;
+        const REAL x = unit ? b[k] : b[k] / column[k];
+        b[k] = x;
+        INDEPENDENT for (int i = from; i < end; i++)
+            b[i] -= column[i] * x;
+    }
+}
+
+static void F(triangular_line)(const void *a, ptrdiff_t line, int n, bool rows, bool upper, bool unit, void *b) {
+    if (rows)
+        F(by_rows)(a, line, n, upper, unit, b);
+    else
+        F(by_columns)(a, line, n, upper, unit, b);
+}

@@ -203,7 +203,7 @@ def test_orthogonal_factors_out_of_range(dtype):
 @pytest.mark.parametrize("n", [17, 24, 33, 64, 100])
 @pytest.mark.parametrize("count", [1, 2, 3, 19])
 def test_triangles_of_more_rows(dtype, n, count):
-    """Systems of one triangle or a few, by rows or by columns, with room between them, give LAPACK's solutions; the other triangle is not read."""
+    """Systems of one triangle or a few, by rows or columns, with room between them, are LAPACK's; the other triangle is not read."""
     whole = drawn(dtype, 2, n, n) / 8 + np.eye(n, dtype=dtype)
     right = drawn(dtype, 2, n, count)
     for upper in (False, True):

@@ -96,13 +96,20 @@ static PyObject *run_unique(const native_kernel *kernel, PyObject *const *args, 
             counts[0][k] += counts[way][k];
         found += counts[0][k] > 0;
     }
+    /* Of other bytes that are seen as bools several may be true. */
+    const bool several = type == TYPE_BOOL && found > (counts[0][0] > 0) + 1;
+    for (int k = 2; several && k < BYTES; k++) {
+        counts[0][1] += counts[0][k];
+        counts[0][k] = 0;
+    }
+    found = several ? (counts[0][0] > 0) + 1 : found;
     PyArrayObject *values = native_empty(1, &found, type), *lengths = native_empty(1, &found, TYPE_I64);
     PyArrayObject *inverse = native_empty(PyArray_NDIM(x), PyArray_DIMS(x), TYPE_I64);
     if (values && lengths && inverse) {
         npy_intp at = 0;
         for (int k = 0; k < BYTES; k++) {
             const uint8_t byte = (uint8_t)(first + k);
-            places[byte] = at;
+            places[byte] = several && k > 1 ? places[1] : at;
             if (counts[0][byte]) {
                 ((uint8_t *)PyArray_DATA(values))[at] = byte;
                 ((int64_t *)PyArray_DATA(lengths))[at++] = counts[0][byte];

@@ -17,6 +17,8 @@ FOLDS = {
     "sum": lambda x, dim: x.sum(dim), "largest": lambda x, dim: x.amax(dim), "smallest": lambda x, dim: x.amin(dim),
     "first true": lambda x, dim: x.max(dim).indices, "first false": lambda x, dim: x.min(dim).indices,
     "any": lambda x, dim: x.any(dim), "all": lambda x, dim: x.all(dim), "count": lambda x, dim: x.count_nonzero(dim),
+    "running largest": lambda x, dim: x.cummax(dim).indices, "running smallest": lambda x, dim: x.cummin(dim).indices,
+    "most frequent": lambda x, dim: x.mode(dim).values,
 }  # fmt: skip
 
 
@@ -68,12 +70,18 @@ def test_reductions_of_them(isa, name, shape, dim):  # noqa: F811
 
 @pytest.mark.parametrize("bytes_of", [[2, 0, 1], [2, 255], [255], [0, 7], [1, 2, 0, 2, 0]])
 def test_distinct_ones_are_two_at_most(bytes_of):
-    """Places and counts are those of true and false."""
+    """Places and counts are those of true and false, and so are runs of equal ones."""
     x = tc.tensor(bytes_of, dtype=tc.uint8).view(tc.bool)
     y = tc.tensor([one != 0 for one in bytes_of])
     for made, expected in zip(
         x.unique(return_inverse=True, return_counts=True),
         y.unique(return_inverse=True, return_counts=True),
+        strict=True,
+    ):
+        same(made, expected)
+    for made, expected in zip(
+        tc.unique_consecutive(x, return_inverse=True, return_counts=True),
+        tc.unique_consecutive(y, return_inverse=True, return_counts=True),
         strict=True,
     ):
         same(made, expected)

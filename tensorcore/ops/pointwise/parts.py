@@ -104,11 +104,18 @@ def _power(exponent: Tensor, like: Tensor) -> Tensor:
     return exponent.to(like.dtype).exp2()  # type: ignore[attr-defined, no-any-return]
 
 
-def _are_normal(exponents: Any, device: Any, dtype: Any) -> bool:
+def _are_normal(exponents: Any, kind: Any, device: Any, dtype: Any) -> bool:
     """Whether 2 to each of these integers is a normal number of the dtype; False where only the device could say."""
     if not device.capabilities.host or not device.capabilities.values:
         return False
-    low, high = device.kernels["index_bounds"](exponents)
+    if 0 in exponents.shape:
+        return True
+    kernels = device.kernels
+    low, high = (
+        kernels["index_bounds"](exponents)
+        if kind is dtypes.int64
+        else (kernels["lowest"](exponents), kernels["highest"](exponents))
+    )
     least, most = _NORMAL[dtype]
     return least <= low and high <= most  # type: ignore[no-any-return]
 
@@ -143,7 +150,7 @@ def _powers(input: Any, other: Any) -> Any:
     if other.device is not device or (native.shape != shape and rules.broadcast("ldexp", shape, native.shape) != shape):
         return None
     if other.dtype is not input.dtype:
-        if other.dtype.kind != "integer" or not _are_normal(native, device, input.dtype):
+        if other.dtype.kind != "integer" or not _are_normal(native, other.dtype, device, input.dtype):
             return None
         native = device.kernels["cast"](native, dtype=input.dtype)
     try:
@@ -165,7 +172,10 @@ def _times_powers(input: Tensor, others: tuple[Any, ...], **options: Any) -> boo
 def ldexp(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """``input * 2**other``."""
     if out is None and (power := _powers(input, other)) is not None:
-        return input * new_tensor(power, input.dtype, input.device)
+        try:
+            return new_tensor(input.device.kernels["mul"](input.native, power), input.dtype, input.device)
+        except MemoryError:  # the complete call makes room
+            pass
     check_tensors("ldexp", input=input, other=other)
     compute = result_type(input, other)
     if other.dtype.kind == "integer" and compute.kind != "complex":

@@ -171,3 +171,9 @@ def test_tensordot_counts_dims_by_a_tensor_of_one() -> None:
         assert tc.tensordot(a, b, dims=dims).tolist() == [[3.0, 3.0]] * 2
     with pytest.raises(RuntimeError):
         tc.tensordot(a, b, dims=[1])
+
+
+def test_tensordot_over_a_stretched_dim_keeps_the_dtype() -> None:
+    """Integers that meet a size of 1 stay of their dtype, as in PyTorch."""
+    made = tc.tensordot(tc.ones(5, 2, dtype=tc.int8), tc.ones(1, 2, dtype=tc.int8), dims=([0, 1], [0, 1]))
+    assert (made.dtype, made.item()) == (tc.int8, 10)

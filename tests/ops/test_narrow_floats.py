@@ -60,3 +60,12 @@ def test_numbers_as_in_pytorch(torch: Any, dtype: str, name: str, number: float)
         find = getattr(module, name)
         found.append(find(x, number).float().numpy())
     np.testing.assert_array_equal(*found)
+
+
+@pytest.mark.parametrize("dtype", [tc.float16, tc.bfloat16])
+def test_sinc_of_narrow_floats_takes_the_angle_in_single_precision(dtype: Any) -> None:
+    """It is nothing at 1, as pi times 1 were not were it rounded, and finite where that would overflow."""
+    made = tc.sinc(tc.tensor([0.0, 1.0, 40000.0], dtype=dtype))
+    assert made.dtype is dtype
+    assert made[0].item() == 1.0
+    assert made[1:].abs().max().item() < 1e-7

@@ -77,12 +77,15 @@ def test_errors_are_those_of_pytorch(call: Any, error: type[Exception]) -> None:
         call()
 
 
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
 @pytest.mark.parametrize("recorded", [False, True])
 @pytest.mark.parametrize("dtype", [tc.float32, tc.float64, tc.bfloat16])
-def test_the_mean_over_ignored_targets_alone_is_nan_with_a_gradient_of_zeros(dtype: Any, recorded: bool) -> None:
+def test_the_mean_over_ignored_targets_alone_is_nan_with_a_gradient_of_zeros(
+    dtype: Any, recorded: bool, smoothing: float
+) -> None:
     """A batch in which every target is ignored moves no parameter, also where the walk is recorded."""
     scores = tc.tensor([[0.5, -1.0, 2.0], [1.0, 0.0, -0.5]], dtype=dtype, requires_grad=True)
-    loss = tc.nn.functional.cross_entropy(scores, tc.tensor([-100, -100]))
+    loss = tc.nn.functional.cross_entropy(scores, tc.tensor([-100, -100]), label_smoothing=smoothing)
     (gradient,) = tc.autograd.grad(loss, scores, create_graph=recorded)
     assert loss.isnan().item()
     assert gradient.tolist() == [[0.0] * 3] * 2

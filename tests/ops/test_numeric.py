@@ -239,3 +239,31 @@ class TestDraws:
         """PyTorch raises RuntimeError."""
         with pytest.raises(RuntimeError, match="non-negative"):
             tc.poisson(tc.tensor([-1.0]))
+
+
+@pytest.mark.parametrize("kind", [tc.int32, tc.int64])
+@pytest.mark.parametrize("dtype", [tc.float16, tc.bfloat16, tc.float32, tc.float64])
+def test_whole_powers_of_two_beyond_the_dtype(dtype, kind):
+    """Only the result of ``ldexp`` is rounded: 0 and infinities stay, and what the power overflows the product need not."""
+    inf, least = float("inf"), tc.finfo(dtype).smallest_normal
+    x = tc.tensor([0.0, inf, least, 1.0, -1.0, 3 * least], dtype=dtype)
+    far = {tc.float16: 28, tc.float64: 2040}.get(dtype, 250)
+    exponents = tc.tensor([5000, -5000, far, 5000, -5000, -2], dtype=kind)
+    expected = [0.0, inf, float(least) * 2.0 ** (far // 2) * 2.0 ** (far - far // 2), inf, -0.0, 0.75 * float(least)]
+    assert tc.ldexp(x, exponents).tolist() == expected
+    assert x.ldexp_(exponents).tolist() == expected
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("name", ["float16", "bfloat16", "float32", "float64"])
+def test_whole_powers_of_two_are_pytorchs(torch, name):
+    """Numbers of all sizes, denormals among them, times powers of all sizes: one rounding."""
+    random = np.random.default_rng(8)
+    most = {"float16": 45, "float64": 2200}.get(name, 300)
+    exponents = random.integers(-most, most, 4000)
+    values = np.ldexp(random.standard_normal(4000), random.integers(-most, most, 4000) // 3)
+    ours, theirs = (
+        one.ldexp(one.tensor(values).to(getattr(one, name)), one.tensor(exponents)).double().numpy()
+        for one in (tc, torch)
+    )
+    np.testing.assert_array_equal(ours, theirs)

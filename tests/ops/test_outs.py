@@ -109,6 +109,29 @@ def test_out_of_a_wider_dtype_as_in_pytorch(what: str, torch: Any) -> None:
         TAKEN[what](torch, outs(torch))
 
 
+OF_ANOTHER_KIND: dict[str, Callable[[Any], Any]] = {
+    "where, a number": lambda t: t.where(t.ones(3) > 0, t.ones(3), 0.0, out=t.zeros(3)),
+    "where, a number first": lambda t: t.where(t.ones(3) > 0, 0.0, t.ones(3), out=t.zeros(3)),
+    "where, a condition alone": lambda t: t.where(t.ones(3) > 0, out=t.zeros(3)),
+    "unbind_copy": lambda t: t.unbind_copy(t.ones(3), out=t.zeros(3)),
+    "split_copy": lambda t: t.split_copy(t.ones(3), 1, out=t.zeros(3, 1)),
+}
+
+
+@pytest.mark.parametrize("what", OF_ANOTHER_KIND)
+def test_an_out_for_operands_of_another_kind_is_refused(what: str) -> None:
+    """``where`` writes into ``out`` what it chooses from two tensors; parts go into a tuple, not along the rows of a tensor."""
+    with pytest.raises(TypeError):
+        OF_ANOTHER_KIND[what](tc)
+
+
+@pytest.mark.parametrize("what", OF_ANOTHER_KIND)
+def test_an_out_for_operands_of_another_kind_as_in_pytorch(what: str, torch: Any) -> None:
+    """PyTorch refuses the same."""
+    with pytest.raises(TypeError):
+        OF_ANOTHER_KIND[what](torch)
+
+
 @pytest.mark.parametrize("dtype", [tc.float32, tc.float64, tc.int64])
 def test_elementwise_results_in_place_of_alike_operands(dtype: Any) -> None:
     """They lie in ``out``'s memory, which may be an operand's, and count as a write; of another shape they get new memory."""

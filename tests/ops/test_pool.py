@@ -121,6 +121,47 @@ def test_pad_errors(amounts, mode, error):
         tc.nn.functional.pad(tc.ones(1, 2, 2), amounts, mode)
 
 
+@pytest.mark.parametrize("mode", ["reflect", "replicate"])
+def test_pad_that_leaves_nothing_of_a_dim(mode):
+    """One dim may lose all of its elements while another one has some, as in PyTorch; the gradient is zeros."""
+    x = tc.ones(1, 2, 3, 4, requires_grad=True)
+    made = tc.nn.functional.pad(x, (1, 1, -2, -1), mode)
+    made.sum().backward()
+    assert (made.shape, x.grad.tolist()) == ((1, 2, 0, 6), tc.zeros(1, 2, 3, 4).tolist())
+    with pytest.raises(RuntimeError, match="too small"):
+        tc.nn.functional.pad(x, (-2, -2, -2, -1), mode)
+
+
+@pytest.mark.parametrize("amounts", [(-1, 1), (1, -1), (-2, 1)])
+def test_pad_around_nothing(amounts):
+    """What is taken away cannot go around, and nothing else is left here."""
+    with pytest.raises(RuntimeError, match="too small for circular"):
+        tc.nn.functional.pad(tc.ones(1, 2, 1), amounts, "circular")
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("dims", [1, 2, 3])
+@pytest.mark.parametrize("mode", ["reflect", "replicate", "circular"])
+def test_names_of_what_padding_records(torch, mode, dims):
+    """A printed ``grad_fn`` says which padding it was."""
+    ours, theirs = (
+        one.nn.functional.pad(one.ones((1, 1) + (4,) * dims, requires_grad=True), (1, 1) * dims, mode).grad_fn.name()
+        for one in (tc, torch)
+    )
+    assert ours == theirs.rpartition("::")[2]
+
+
+def test_the_gradient_of_rows_without_features():
+    """A table of no columns has a gradient of its shape."""
+    for mode in ("sum", "mean", "max"):
+        table = tc.ones(3, 0, requires_grad=True)
+        tc.nn.functional.embedding_bag(tc.tensor([0, 1]), table, tc.tensor([0, 1]), mode=mode).sum().backward()
+        assert table.grad.shape == (3, 0)
+    table = tc.ones(3, 0, requires_grad=True)
+    tc.nn.functional.embedding(tc.tensor([0, 1]), table).sum().backward()
+    assert table.grad.shape == (3, 0)
+
+
 @pytest.mark.oracle
 @pytest.mark.parametrize("sizes, counts", [((9,), (4,)), ((5, 8), (7, 3)), ((4, 5, 6), (3, 5, 4))])
 def test_uneven_adaptive_averages(torch, sizes, counts):

@@ -314,3 +314,11 @@ def test_dtypes_of_results_are_pytorchs(dtype: str, torch: Any) -> None:
 def test_spread_and_mean_are_a_plain_pair(name: str) -> None:
     """A tuple without names, as PyTorch's."""
     assert type(getattr(tc, name)(tc.ones(3))) is tuple
+
+
+def test_running_sums_of_exponentials_of_complex_rows() -> None:
+    """A row of complex numbers is summed as the lines of a matrix are."""
+    row = tc.tensor([0.5 + 1.0j, -1.0 + 0.25j, 2.0 - 0.5j])
+    expected = np.log(np.cumsum(np.exp(row.numpy())))
+    np.testing.assert_allclose(tc.logcumsumexp(row, 0).numpy(), expected, rtol=1e-6)
+    np.testing.assert_allclose(tc.logcumsumexp(row[None], 1).numpy(), expected[None], rtol=1e-6)

@@ -45,3 +45,9 @@ def outcome(module: Any, name: str, start: str, end: str, dims: dict[str, int]) 
     if module is tc:
         assert np.dtype(made.native.dtype) == made.dtype.numpy
     return str(made.dtype), made.tolist()
+
+
+def test_counts_of_nothing_are_integers() -> None:
+    """Also where there are weights, as in PyTorch."""
+    made = tc.bincount(tc.tensor([], dtype=tc.int64), tc.tensor([]), minlength=2)
+    assert (made.dtype, made.tolist()) == (tc.int64, [0, 0])

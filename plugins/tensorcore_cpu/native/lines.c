@@ -186,6 +186,8 @@ static PyObject *run_equal(const native_kernel *kernel, PyObject *const *args, P
         DIFFER(double)
     else
         same = !memcmp(a, b, (size_t)(count * TYPE_SIZE[type]));
+    if (!same && type == TYPE_BOOL) /* several bytes are true, where other bytes are seen as bools */
+        return NULL;
     return PyBool_FromLong(same);
 }
 

@@ -38,8 +38,10 @@ static uint64_t key_f64(double x) {
     return bits;
 }
 #define key_of_whole(x) ((uint64_t)(x))
+#define key_of_bool(x) ((uint64_t)((x) != 0)) /* of other bytes that are seen as bools several are true */
 #define FLOAT_BELOW(x, y) ((x) < (y) || ((x) == (x) && (y) != (y)))
 #define BELOW(x, y) ((x) < (y))
+#define BOOL_BELOW(x, y) (!(x) && (y))
 
 #define MODES(suffix, type, KEY, IS_BELOW)                                                                    \
     static void modes_##suffix(void *context, npy_intp first, npy_intp end) {                                 \
@@ -83,10 +85,11 @@ MODES(i16, int16_t, key_of_whole, BELOW)
 MODES(i32, int32_t, key_of_whole, BELOW)
 MODES(i64, int64_t, key_of_whole, BELOW)
 MODES(u8, uint8_t, key_of_whole, BELOW)
+MODES(bool, uint8_t, key_of_bool, BOOL_BELOW)
 
 static const native_body BODIES[TYPES] = {
     [TYPE_F32] = modes_f32, [TYPE_F64] = modes_f64, [TYPE_I8] = modes_i8, [TYPE_I16] = modes_i16,
-    [TYPE_I32] = modes_i32, [TYPE_I64] = modes_i64, [TYPE_U8] = modes_u8, [TYPE_BOOL] = modes_u8,
+    [TYPE_I32] = modes_i32, [TYPE_I64] = modes_i64, [TYPE_U8] = modes_u8, [TYPE_BOOL] = modes_bool,
 };
 
 static PyObject *run_mode(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {

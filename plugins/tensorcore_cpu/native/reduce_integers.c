@@ -58,7 +58,7 @@ static void reduce_row(const work *job, const native_piece *at) {
 
 /* Columns whose rows are `step` elements apart. */
 static void reduce_strip(const work *job, const native_piece *at, npy_intp step) {
-    int64_t *into = job->parts + at->part, *places = job->places + at->part;
+    int64_t *into = job->parts + at->part;
     if (job->kind <= ALL) {
         memset(into, 0, (size_t)at->width * sizeof *into);
         (job->kind == SUM ? job->run->sum_strip : job->run->count_strip)(at->data, at->rows, step, at->width, into);
@@ -71,6 +71,7 @@ static void reduce_strip(const work *job, const native_piece *at, npy_intp step)
                 into[j] = row ? into[j] * x : x;
             }
     } else if (job->places) {
+        int64_t *places = job->places + at->part;
         job->run->place_strip(at->data, at->rows, step, at->width, job->kind == LARGEST, into, places);
         for (npy_intp j = 0; j < at->width; j++)
             places[j] += at->first;

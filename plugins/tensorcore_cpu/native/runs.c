@@ -12,17 +12,17 @@ static PyObject *names[OPTIONS];
 
 /* How many runs there are; the first element of each, the run that each element belongs to, and how long they are. NaN is equal to
    nothing. */
-#define RUNS(suffix, type)                                                                                    \
+#define RUNS(suffix, type, OF)                                                                                  \
     static npy_intp count_##suffix(const type *x, npy_intp count) {                                           \
         npy_intp runs = 1;                                                                                    \
         for (npy_intp i = 1; i < count; i++)                                                                  \
-            runs += !(x[i] == x[i - 1]);                                                                      \
+            runs += !(OF(x[i]) == OF(x[i - 1]));                                                              \
         return runs;                                                                                          \
     }                                                                                                         \
     static void runs_##suffix(const type *x, npy_intp count, type *values, int64_t *inverse, int64_t *lengths) { \
         npy_intp runs = -1;                                                                                   \
         for (npy_intp i = 0; i < count; i++) { /* without a branch that nobody can foresee */                 \
-            const bool begins = !i || !(x[i] == x[i - 1]);                                                    \
+            const bool begins = !i || !(OF(x[i]) == OF(x[i - 1]));                                            \
             runs += begins;                                                                                   \
             values[runs] = begins ? x[i] : values[runs];                                                      \
             lengths[runs] = i + 1;                                                                            \
@@ -31,17 +31,21 @@ static PyObject *names[OPTIONS];
         for (npy_intp run = runs; run > 0; run--)                                                             \
             lengths[run] -= lengths[run - 1];                                                                 \
     }
-RUNS(f32, float)
-RUNS(f64, double)
-RUNS(b8, uint8_t)
-RUNS(b16, uint16_t)
-RUNS(b32, uint32_t)
-RUNS(b64, uint64_t)
+#define ITSELF(x) (x)
+#define IS_FALSE(x) (!(x)) /* of other bytes that are seen as bools several are true */
+RUNS(f32, float, ITSELF)
+RUNS(f64, double, ITSELF)
+RUNS(bool, uint8_t, IS_FALSE)
+RUNS(b8, uint8_t, ITSELF)
+RUNS(b16, uint16_t, ITSELF)
+RUNS(b32, uint32_t, ITSELF)
+RUNS(b64, uint64_t, ITSELF)
 
-/* Calls the function for the elements of a type: floats as floats, others as the bits of their size. */
+/* Calls the function for the elements of a type: floats as floats, bools as such, others as the bits of their size. */
 #define OF_TYPE(name, x, ...)                                                                                 \
     (type == TYPE_F32         ? name##_f32(x, __VA_ARGS__)                                                    \
      : type == TYPE_F64       ? name##_f64(x, __VA_ARGS__)                                                    \
+     : type == TYPE_BOOL      ? name##_bool(x, __VA_ARGS__)                                                   \
      : TYPE_SIZE[type] == 1   ? name##_b8(x, __VA_ARGS__)                                                     \
      : TYPE_SIZE[type] == 2   ? name##_b16(x, __VA_ARGS__)                                                    \
      : TYPE_SIZE[type] == 4   ? name##_b32(x, __VA_ARGS__)                                                    \
@@ -96,13 +100,20 @@ static PyObject *run_unique(const native_kernel *kernel, PyObject *const *args, 
             counts[0][k] += counts[way][k];
         found += counts[0][k] > 0;
     }
+    /* Of other bytes that are seen as bools several may be true. */
+    const bool several = type == TYPE_BOOL && found > (counts[0][0] > 0) + 1;
+    for (int k = 2; several && k < BYTES; k++) {
+        counts[0][1] += counts[0][k];
+        counts[0][k] = 0;
+    }
+    found = several ? (counts[0][0] > 0) + 1 : found;
     PyArrayObject *values = native_empty(1, &found, type), *lengths = native_empty(1, &found, TYPE_I64);
     PyArrayObject *inverse = native_empty(PyArray_NDIM(x), PyArray_DIMS(x), TYPE_I64);
     if (values && lengths && inverse) {
         npy_intp at = 0;
         for (int k = 0; k < BYTES; k++) {
             const uint8_t byte = (uint8_t)(first + k);
-            places[byte] = at;
+            places[byte] = several && k > 1 ? places[1] : at;
             if (counts[0][byte]) {
                 ((uint8_t *)PyArray_DATA(values))[at] = byte;
                 ((int64_t *)PyArray_DATA(lengths))[at++] = counts[0][byte];

@@ -330,7 +330,9 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         if g.itemsize == 2:  # rounded once
             wide = embedding_gradient(g.astype(np.float32), indices, rows=rows, padding=padding, by_count=by_count)
             return wide.astype(g.dtype)
-        made = add_rows(g.reshape(-1, g.shape[-1]), dim=0, index=backend.to_host(indices).reshape(-1), size=rows)
+        made = add_rows(
+            g.reshape(indices.size, g.shape[-1]), dim=0, index=backend.to_host(indices).reshape(-1), size=rows
+        )
         if by_count:
             made /= per_row(indices, rows)[:, None].astype(made.dtype)
         if padding is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -305,8 +304,8 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
             return in_rows(xp.logaddexp.accumulate(x.astype(np.float32), dim).astype(x.dtype))
         if x.dtype.kind == "c":
             made = xp.moveaxis(xp.array(x), dim, 0)
-            for before, here in itertools.pairwise(made):
-                here[...] = backend.kernels["logaddexp"](before, here)
+            for at in range(1, len(made)):  # slices: an element of a row is no place to write to
+                made[at : at + 1] = backend.kernels["logaddexp"](made[at - 1 : at], made[at : at + 1])
             return xp.ascontiguousarray(xp.moveaxis(made, 0, dim))
         return in_rows(xp.logaddexp.accumulate(x, dim))
 

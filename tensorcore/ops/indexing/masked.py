@@ -214,6 +214,8 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
         raise ShapeError(
             f"bincount: weights should be 1-d and have the same length as input, got {list(weights.shape)}"
         )
+    if not input.numel():
+        weights = None  # of nothing PyTorch makes counts, not sums
     dtype = dtypes.int64 if weights is None else dtypes.float32 if weights.dtype is dtypes.float32 else dtypes.float64
     native = input.device.kernels["bincount"](
         input.native, weights=None if weights is None else _real_part(weights).native, minlength=minlength

@@ -201,11 +201,11 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, s
     plain = _nll_loss((logs, target, weight), {"reduction": reduction, **options})
     if weight is not None:
         logs = logs * weight.reshape(1, -1, *[1] * (len(input.native.shape) - 2))
-    counted = (target != ignore_index).to(input.dtype)
-    smooth = -total(logs, 1) * counted
+    counted = target != ignore_index
+    smooth = where(counted, -total(logs, 1), 0.0)  # no product, whose gradient would be a NaN where nothing is counted
     if reduction == "mean":
         divisor = (
-            total(counted)
+            total(counted.to(input.dtype))
             if weight is None
             else total(
                 weight

@@ -325,8 +325,8 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) ->
             )
         if x[i] != y[j]:
             # The sum over the longer one is what a stretched size of 1 gives.
-            a = a.sum(i, True) if y[j] == 1 else a  # type: ignore[attr-defined]
-            b = b.sum(j, True) if x[i] == 1 else b  # type: ignore[attr-defined]
+            a = a.sum(i, True, dtype=a.dtype) if y[j] == 1 else a  # type: ignore[attr-defined]
+            b = b.sum(j, True, dtype=b.dtype) if x[i] == 1 else b  # type: ignore[attr-defined]
             x, y = tuple(a.native.shape), tuple(b.native.shape)
     rows = [i for i in range(len(x)) if i not in dims_a]
     columns = [i for i in range(len(y)) if i not in dims_b]

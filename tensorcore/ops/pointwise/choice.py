@@ -52,6 +52,11 @@ def where(condition: Tensor, input: Any = None, other: Any = None, *, out: Tenso
         except Exception as error:
             raise explain(_where, (condition, input, other), error) from error
         return new_tensor(native, input.dtype, device)
+    if out is not None and not (isinstance(input, Tensor) and isinstance(other, Tensor)):
+        raise ArgumentTypeError(
+            f"where: expected two tensors to choose from where there is an out, got {input!r} and {other!r}; wrap numbers in "
+            f"torch.tensor(...)"
+        )
     if input is None and other is None:
         return condition.nonzero(as_tuple=True)  # type: ignore[attr-defined]
     if not isinstance(condition, Tensor):

@@ -64,6 +64,10 @@ def lcm(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
 
 # Of each floating dtype the integers of its size, the bits behind the exponent, the exponent's, and its bias.
 _LAYOUT = {dtypes.float32: (dtypes.int32, 23, 0xFF, 126), dtypes.float64: (dtypes.int64, 52, 0x7FF, 1022)}
+# The exponents of normal numbers.
+_NORMAL = {
+    dtypes.float16: (-14, 15), dtypes.bfloat16: (-126, 127), dtypes.float32: (-126, 127), dtypes.float64: (-1022, 1023),
+}  # fmt: skip
 _Frexp = return_type("frexp", "mantissa exponent")
 
 
@@ -100,6 +104,39 @@ def _power(exponent: Tensor, like: Tensor) -> Tensor:
     return exponent.to(like.dtype).exp2()  # type: ignore[attr-defined, no-any-return]
 
 
+def _are_normal(exponents: Any, kind: Any, device: Any, dtype: Any) -> bool:
+    """Whether 2 to each of these integers is a normal number of the dtype; False where only the device could say."""
+    if not device.capabilities.host or not device.capabilities.values:
+        return False
+    if 0 in exponents.shape:
+        return True
+    kernels = device.kernels
+    low, high = (
+        kernels["index_bounds"](exponents)
+        if kind is dtypes.int64
+        else (kernels["lowest"](exponents), kernels["highest"](exponents))
+    )
+    least, most = _NORMAL[dtype]
+    return least <= low and high <= most  # type: ignore[no-any-return]
+
+
+def _times_whole_powers(input: Tensor, exponent: Tensor) -> Tensor:
+    """``input * 2**exponent``, rounded once, whatever the power itself would be: three normal numbers make it.
+
+    What is beyond the first range comes first: a product that leaves the range of normal numbers then is one whose end is 0 or
+    an infinity.
+    """
+    rest, made = exponent.to(dtypes.int64), input
+    parts = []
+    for _ in range(3):
+        part = rest.clamp(*_NORMAL[input.dtype])  # type: ignore[attr-defined]
+        parts.append(part)
+        rest = rest - part
+    for part in reversed(parts):
+        made = made * _power(part, input)
+    return made
+
+
 def _powers(input: Any, other: Any) -> Any:
     """``2**other`` as a native array of the dtype of ``input``, to which it broadcasts, off the tape; None for other calls."""
     if not (
@@ -113,7 +150,7 @@ def _powers(input: Any, other: Any) -> Any:
     if other.device is not device or (native.shape != shape and rules.broadcast("ldexp", shape, native.shape) != shape):
         return None
     if other.dtype is not input.dtype:
-        if other.dtype.kind != "integer":
+        if other.dtype.kind != "integer" or not _are_normal(native, other.dtype, device, input.dtype):
             return None
         native = device.kernels["cast"](native, dtype=input.dtype)
     try:
@@ -135,9 +172,16 @@ def _times_powers(input: Tensor, others: tuple[Any, ...], **options: Any) -> boo
 def ldexp(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """``input * 2**other``."""
     if out is None and (power := _powers(input, other)) is not None:
-        return input * new_tensor(power, input.dtype, input.device)
+        try:
+            return new_tensor(input.device.kernels["mul"](input.native, power), input.dtype, input.device)
+        except MemoryError:  # the complete call makes room
+            pass
     check_tensors("ldexp", input=input, other=other)
     compute = result_type(input, other)
+    if other.dtype.kind == "integer" and compute.kind != "complex":
+        kind = compute if compute.kind == "floating" else dtypes.get_default_dtype()
+        made = _times_whole_powers(input.to(kind), other)  # type: ignore[attr-defined]
+        return made if out is None else store("ldexp", made, out)
     power = other.to(compute if compute.kind in ("floating", "complex") else dtypes.get_default_dtype())  # type: ignore[attr-defined]
     made = input * (2.0**power if power.dtype.is_complex else power.exp2())
     return made if out is None else store("ldexp", made, out)

@@ -117,5 +117,7 @@ def _sinc_grad(g: Tensor, input: Tensor) -> Tensor:
            samples=samples.unary)  # fmt: skip
 def sinc(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """``sin(pi x) / (pi x)`` of each element, 1 at 0."""
+    if input.dtype in NARROW:
+        return once_rounded(sinc, input.dtype, input)
     angle = input * math.pi
     return where(angle == 0, 1.0, sin(angle) / where(angle == 0, 1.0, angle))

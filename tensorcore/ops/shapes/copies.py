@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tensorcore.errors import ArgumentTypeError
 from tensorcore.ops.define import OPS
 from tensorcore.ops.kinds import operation
 from tensorcore.ops.operands import check_tensors
@@ -31,6 +32,10 @@ def _copying(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         if out is None:
             return copied
         if isinstance(copied, tuple):
+            if not isinstance(out, (tuple, list)):
+                raise ArgumentTypeError(
+                    f"{name}_copy: argument 'out' must be tuple of Tensors, got {out!r}; pass one for each"
+                )
             stored(f"{name}_copy", copied, tuple(out))
             return None
         return stored(f"{name}_copy", copied, out)

@@ -78,9 +78,14 @@ def _around(mode: str, shape: tuple[int, ...], amounts: tuple[int, ...], value: 
         raise UnknownMode(
             f"pad: Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now, got {amounts} for {list(shape)}"
         )
-    least = 0 if mode == "circular" else 1
     around = list(zip(shape, pairs, strict=True))
-    if (least and 0 in shape[-padded - 1 :]) or any(n + sum(pair) < least for n, pair in around[-padded:]):
+    made = tuple([n + sum(pair) for n, pair in around])
+    sizes = made[-padded:]
+    if mode == "circular":  # only what is left can go around
+        none = any(max(pair) > 0 and n + min(pair[0], 0) + min(pair[1], 0) < 1 for n, pair in around)
+    else:  # one of the sizes is enough, as in PyTorch: the result has no elements then
+        none = 0 in shape[-padded - 1 :] or max(sizes) < 1
+    if none or min(sizes) < 0:
         raise ShapeError(
             f"pad: input is too small for {mode} padding: a negative padding or an empty dim leaves nothing to repeat, got "
             f"{list(shape)} and {amounts}; take away less"
@@ -93,14 +98,13 @@ def _around(mode: str, shape: tuple[int, ...], amounts: tuple[int, ...], value: 
             )
         if mode == "circular" and max(pair) > n:
             raise ShapeError(f"pad: Padding value causes wrapping around more than once, got {pair} for a size of {n}")
-    made = tuple([n + sum(pair) for n, pair in around])
     return {"mode": mode, "pads": tuple([one for pair in pairs[-padded:] for one in pair]), "shape": made}
 
 
 def _from_edges(input: Tensor, mode: str, pads: tuple[int, ...], shape: tuple[int, ...]) -> Tensor:
     """The last dims padded to that shape: in one kernel where the device has it."""
     if input.device.kernels["edge_pad"]:
-        return apply(_edge_pad, (input,), {"mode": mode, "pads": pads, "shape": shape})  # type: ignore[no-any-return]
+        return apply(_EDGE_PADS[mode, len(pads) // 2], (input,), {"mode": mode, "pads": pads, "shape": shape})  # type: ignore[no-any-return]
     sizes = tuple(input.native.shape)
     for dim, pair in enumerate(zip(pads[::2], pads[1::2], strict=True), len(sizes) - len(pads) // 2):
         if any(pair):
@@ -119,8 +123,15 @@ def _back_from_edges(g: Tensor, mode: str, pads: tuple[int, ...], input_shape: t
     return g
 
 
-_edge_pad = Op("edge_pad", "input", "The input and what lies beyond its edges.", register=False,
-               backward_name="ReflectionPad2DBackward0", grads=dict(input=_back_from_edges))  # fmt: skip
+def _edge_pad(backward_name: str) -> Op:
+    return Op("edge_pad", "input", "The input and what lies beyond its edges.", register=False,
+              backward_name=backward_name, grads=dict(input=_back_from_edges))  # fmt: skip
+
+
+_EDGE_PADS = {
+    (mode, dims): _edge_pad(f"{word}Pad{dims}DBackward0") for mode, word in (("reflect", "Reflection"), ("replicate", "Replication"))
+    for dims in (1, 2, 3)
+} | {("circular", dims): _edge_pad("CopySlices") for dims in (1, 2, 3)}  # fmt: skip
 _edge_gradient = Op(
     "edge_pad_gradient", "input", "The adjoint of padding by what is within the edges.", register=False,
     grads=dict(input=lambda g, mode, pads, input_shape: _from_edges(g, mode, pads, tuple(input_shape))),

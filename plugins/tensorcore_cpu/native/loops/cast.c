@@ -8,12 +8,13 @@
 
 /* Between numbers. What an integer cannot hold is undefined, as in NumPy; to bool everything but zero is true. */
 
-/* `narrow` is what an element becomes on its way to a narrow integer. */
-#define CASTS_FROM(from, type, narrow)                                                                        \
-    UNARY_LOOP(from##_to_f32, type, float, x) UNARY_LOOP(from##_to_f64, type, double, x)                      \
-    UNARY_LOOP(from##_to_i8, type, int8_t, (narrow)x) UNARY_LOOP(from##_to_i16, type, int16_t, (narrow)x)     \
-    UNARY_LOOP(from##_to_i32, type, int32_t, x) UNARY_LOOP(from##_to_i64, type, int64_t, x)                   \
-    UNARY_LOOP(from##_to_u8, type, uint8_t, (narrow)x) UNARY_LOOP(from##_to_bool, type, uint8_t, x != 0)
+/* `value` is the number that an element x is, and `narrow` what it becomes on its way to a narrow integer. */
+#define CASTS_OF(from, type, narrow, value)                                                                   \
+    UNARY_LOOP(from##_to_f32, type, float, value) UNARY_LOOP(from##_to_f64, type, double, value)              \
+    UNARY_LOOP(from##_to_i8, type, int8_t, (narrow)(value)) UNARY_LOOP(from##_to_i16, type, int16_t, (narrow)(value)) \
+    UNARY_LOOP(from##_to_i32, type, int32_t, value) UNARY_LOOP(from##_to_i64, type, int64_t, value)           \
+    UNARY_LOOP(from##_to_u8, type, uint8_t, (narrow)(value)) UNARY_LOOP(from##_to_bool, type, uint8_t, x != 0)
+#define CASTS_FROM(from, type, narrow) CASTS_OF(from, type, narrow, x)
 
 CASTS_FROM(f32, float, int32_t)
 CASTS_FROM(f64, double, int32_t)
@@ -22,6 +23,7 @@ CASTS_FROM(i16, int16_t, int16_t)
 CASTS_FROM(i32, int32_t, int32_t)
 CASTS_FROM(i64, int64_t, int64_t)
 CASTS_FROM(u8, uint8_t, uint8_t)
+CASTS_OF(bool, uint8_t, uint8_t, x != 0) /* a view of other bytes as bools has more than 0 and 1 */
 
 /* Half types */
 
@@ -202,6 +204,5 @@ const cast_loops ISA(cast_loops) = {.stream = stream, .odd = f64_to_odd_f32, .ba
     [TYPE_I32] = {ROW(i32), [TYPE_I32] = copy_4},
     [TYPE_I64] = {ROW(i64), [TYPE_I64] = copy_8},
     [TYPE_U8] = {ROW(u8), [TYPE_U8] = copy_1},
-    /* A bool is a byte of 0 or 1. */
-    [TYPE_BOOL] = {ROW(u8), [TYPE_I8] = copy_1, [TYPE_U8] = copy_1, [TYPE_BOOL] = copy_1},
+    [TYPE_BOOL] = {ROW(bool), [TYPE_BOOL] = copy_1},
 }};

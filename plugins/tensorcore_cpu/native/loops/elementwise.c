@@ -41,7 +41,7 @@ LIBM_OF(ceil, ceil)
 LIBM_OF(trunc, trunc)
 LIBM_OF(round, rint)
 INTEGERS(UNARY_OF, bitwise_not, ~x)
-UNARY_LOOP(bitwise_not_bool, uint8_t, uint8_t, x ^ 1)
+UNARY_LOOP(bitwise_not_bool, uint8_t, uint8_t, x == 0)
 
 REALS(BINARY_OF, add, x + y)
 REALS(BINARY_OF, sub, x - y)
@@ -188,7 +188,7 @@ UNARY_LOOP(isinf_f64, double, uint8_t, fabs(x) == INFINITY)
 UNARY_LOOP(isfinite_f32, float, uint8_t, fabsf(x) < INFINITY)
 UNARY_LOOP(isfinite_f64, double, uint8_t, fabs(x) < INFINITY)
 REALS(TEST_OF, logical_not, x == 0)
-UNARY_LOOP(logical_not_bool, uint8_t, uint8_t, x ^ 1)
+UNARY_LOOP(logical_not_bool, uint8_t, uint8_t, x == 0)
 
 REALS(COMPARE_OF, eq, x == y)
 REALS(COMPARE_OF, ne, x != y)
@@ -199,11 +199,11 @@ REALS(COMPARE_OF, ge, x >= y)
 REALS(COMPARE_OF, logical_and, (x != 0) & (y != 0))
 REALS(COMPARE_OF, logical_or, (x != 0) | (y != 0))
 REALS(COMPARE_OF, logical_xor, (x != 0) ^ (y != 0))
-/* Bools are bytes of 0 and 1. */
-BINARY_LOOP(and_bool, uint8_t, uint8_t, x & y)
-BINARY_LOOP(or_bool, uint8_t, uint8_t, x | y)
-BINARY_LOOP(xor_bool, uint8_t, uint8_t, x ^ y)
-BINARY_LOOP(same_bool, uint8_t, uint8_t, (x ^ y) ^ 1)
+/* Bools are bytes, of which all but 0 are true: a view of other bytes as bools has more than 0 and 1. */
+BINARY_LOOP(and_bool, uint8_t, uint8_t, (x != 0) & (y != 0))
+BINARY_LOOP(or_bool, uint8_t, uint8_t, (x | y) != 0)
+BINARY_LOOP(xor_bool, uint8_t, uint8_t, (x != 0) ^ (y != 0))
+BINARY_LOOP(same_bool, uint8_t, uint8_t, (x != 0) == (y != 0))
 
 /* With more than two operands */
 

@@ -214,6 +214,9 @@ INTEGER_EXTREMES(i16, int16_t, int32_t)
 INTEGER_EXTREMES(i32, int32_t, int32_t)
 INTEGER_EXTREMES(i64, int64_t, int64_t)
 INTEGER_EXTREMES(u8, uint8_t, int32_t)
+/* Where other bytes are seen as bools several are true, and the first of those is the place of the largest. */
+#define IS_TRUE(x) ((x) != 0)
+BOTH_EXTREMES(bool, uint8_t, int32_t, SAME, IS_TRUE, SAME, IS_TRUE)
 
 /* Of rows one after another, as many at once as a vector has elements: what goes from lane to lane is joined for all of them. */
 typedef int32_t narrow __attribute__((vector_size(WIDE * 8)));
@@ -324,5 +327,5 @@ const integer_loops ISA(integer_loops) = {.product = product, .of = {
     [TYPE_F16] = {COUNTS(half), PLACES(f16)}, [TYPE_I8] = {ALL_OF(i8)}, [TYPE_I16] = {ALL_OF(i16)},
     [TYPE_I32] = {ALL_OF(i32), .largest_rows = largest_rows_i32, .smallest_rows = smallest_rows_i32},
     [TYPE_I64] = {ALL_OF(i64), .sums = sums_i64, .largest_rows = largest_rows_i64, .smallest_rows = smallest_rows_i64},
-    [TYPE_U8] = {ALL_OF(u8)}, [TYPE_BOOL] = {ALL_OF(u8)},
+    [TYPE_U8] = {ALL_OF(u8)}, [TYPE_BOOL] = {.sum = count_u8, .sum_strip = count_u8_strip, COUNTS(u8), PLACES(bool)},
 }};

@@ -236,6 +236,11 @@ static void pair_sum_f64(const void *from, void *to, const scan_shape *of) {
 #define SCAN_EXTREMES(suffix, type, ...)                                                                      \
     SCAN_EXTREME(largest_##suffix, type, NO_LESS) SCAN_EXTREME(smallest_##suffix, type, NO_MORE)
 REALS(SCAN_EXTREMES, )
+/* Where other bytes are seen as bools, all but 0 are alike. */
+#define NO_FALSER(a, b) (((a) != 0) >= ((b) != 0))
+#define NO_TRUER(a, b) (((a) != 0) <= ((b) != 0))
+SCAN_EXTREME(largest_bool, uint8_t, NO_FALSER)
+SCAN_EXTREME(smallest_bool, uint8_t, NO_TRUER)
 
 #define INTEGERS_OF(name)                                                                                     \
     [TYPE_I8] = name##_i8, [TYPE_I16] = name##_i16, [TYPE_I32] = name##_i32, [TYPE_I64] = name##_i64, [TYPE_U8] = name##_u8
@@ -244,5 +249,5 @@ REALS(SCAN_EXTREMES, )
 const scan_loops ISA(scan_loops) = {
     .sum = EACH(sum), .sum[TYPE_I64] = row_sum_i64, .sum[TYPE_F32] = row_sum_f32, .pair_sum = {pair_sum_f32, pair_sum_f64},
     .product = EACH(product),
-    .largest = EACH(largest), .largest[TYPE_BOOL] = largest_u8, .smallest = EACH(smallest), .smallest[TYPE_BOOL] = smallest_u8,
+    .largest = EACH(largest), .largest[TYPE_BOOL] = largest_bool, .smallest = EACH(smallest), .smallest[TYPE_BOOL] = smallest_bool,
 };

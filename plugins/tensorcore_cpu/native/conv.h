@@ -52,13 +52,13 @@ typedef struct {
     void *sums;                             /* room for tiles of weight_rows x weight_columns, aligned to a vector */
 } conv_weight_job;
 
-/* Planes of one channel each under square windows with steps of one; `before` zeros lie in front of each dim, and as many behind
-   as the windows reach. A weight that is turned is read from its last tap to its first. */
+/* Planes of one channel each under square windows with steps of one or of two; `before` zeros lie in front of each dim, and as many
+   behind as the windows reach. A weight that is turned is read from its last tap to its first. */
 typedef struct {
     const void *from, *weight, *bias;       /* NULL for none */
     void *made;
     ptrdiff_t channels, outs, depth;        /* outs of a channel; planes of an image's channel */
-    ptrdiff_t sizes[2], counts[2], before[2], kernel;
+    ptrdiff_t sizes[2], counts[2], before[2], kernel, step;
     bool turned;
 } conv_planes;
 
@@ -93,7 +93,7 @@ typedef struct {
     void (*wide_pack)(const conv_job *job, ptrdiff_t begin, ptrdiff_t end); /* counts those */
     ptrdiff_t (*wide_room)(const conv_job *job);
     void (*wide)(const conv_job *job, void *room, ptrdiff_t begin, ptrdiff_t end); /* counts rows of outputs */
-    ptrdiff_t plane_strip;                  /* rows of outputs that are made together */
+    ptrdiff_t plane_strip;                  /* rows of outputs that are made together, half as many with steps of two */
     ptrdiff_t (*planes_room)(const conv_planes *job);
     void (*planes)(const conv_planes *job, void *room, ptrdiff_t begin, ptrdiff_t end); /* counts strips */
     void (*pixels)(const conv_pixels *job, ptrdiff_t begin, ptrdiff_t end); /* counts rows of outputs */

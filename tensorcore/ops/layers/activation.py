@@ -71,7 +71,7 @@ def _check_prelu(input: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
     return _floating("prelu")(input, weight)  # type: ignore[no-any-return]
 
 
-@composite(inputs="input weight", check=_check_prelu, samples=samples.pair_of_tensors,
+@composite(inputs="input weight", check=_check_prelu, quick=FLOATING, samples=samples.pair_of_tensors,
            grads=dict(input=lambda g, input, weight: where(input > 0, g, g * weight),
                       weight=lambda g, input: where(input > 0, 0.0, g * input)),
            method=False, name="_prelu_kernel", kernel="prelu", backward_name="PreluKernelBackward0")  # fmt: skip
@@ -82,8 +82,12 @@ def _prelu(input: Tensor, weight: Tensor) -> Tensor:
 
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
     """Each element, those below 0 times ``weight``, which holds one number or one for each channel (dim 1)."""
-    check_tensors("prelu", input=input, weight=weight)
+    if not type(input) is type(weight) is Tensor:
+        check_tensors("prelu", input=input, weight=weight)
     shape = input.native.shape
+    given = weight.native.shape
+    if len(given) == 1 and ((given[0] == 1 and shape) or (len(shape) == 2 and given[0] == shape[1])):
+        return _prelu(input, weight)
     count = weight.numel()
     if weight.native.shape and len(weight.native.shape) > 1:
         raise DtypeError(
@@ -292,6 +296,8 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
 
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     """Each element, kept within 0 and 6."""
+    if not inplace and type(input) is Tensor and input.node is None and input.dtype in PLAIN_FLOATS:
+        return clamp(input, 0.0, 6.0)  # which that is, past what it checks: 0.7 us less
     return hardtanh(input, 0.0, 6.0, inplace)
 
 

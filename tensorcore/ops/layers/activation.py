@@ -9,14 +9,17 @@ from tensorcore import dtypes
 from tensorcore.errors import ArgumentError, ArgumentTypeError, DtypeError, UnsupportedDtype
 from tensorcore.ops import rules
 from tensorcore.ops.calls import PLAIN_FLOATS
-from tensorcore.ops.define import OPS, by_slope
+from tensorcore.ops.define import OPS, Op, by_slope
 from tensorcore.ops.kinds import COMPLEX, FLOATING, REAL, composite, elementwise
 from tensorcore.ops.operands import NARROW, check_tensors, once_rounded
 from tensorcore.ops.pointwise.choice import clamp, where
 from tensorcore.ops.pointwise.complex import conjugate
 from tensorcore.ops.pointwise.explog import exp, log1p, sigmoid
 from tensorcore.ops.pointwise.trigonometry import tanh
+from tensorcore.ops.record import record
 from tensorcore.ops.samples import elementwise as samples
+from tensorcore.ops.shapes.join import cat
+from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor
 
 __all__ = [
@@ -383,6 +386,21 @@ def softshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) 
     return input - clamp(input, -lambd, lambd)
 
 
+def _glu_value(input: Tensor, at: int, half: int) -> Tensor:
+    return input.narrow(at, 0, half) * sigmoid(input.narrow(at, half, half))  # type: ignore[attr-defined, no-any-return]
+
+
+def _glu_grad(g: Tensor, input: Tensor, dim: int) -> Tensor:
+    half = input.native.shape[dim] // 2
+    share = sigmoid(input.narrow(dim, half, half))  # type: ignore[attr-defined]
+    first = g * share
+    return cat([first, (first - first * share) * input.narrow(dim, 0, half)], dim)  # type: ignore[attr-defined]
+
+
+_glu = Op("glu", "input", "The first half times the sigmoid of the second.", register=False, backward_name="GluBackward0",
+          grads=dict(input=_glu_grad))  # fmt: skip
+
+
 def glu(input: Tensor, dim: int = -1) -> Tensor:
     """The first half of ``input`` along ``dim`` times the sigmoid of the second half."""
     shape = input.native.shape
@@ -392,7 +410,12 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     if shape[at] % 2:
         raise DtypeError(f"glu: Halving dimension must be even, but dimension {at} is size {shape[at]}; got an odd one")
     half = shape[at] // 2
-    return input.narrow(at, 0, half) * sigmoid(input.narrow(at, half, half))  # type: ignore[attr-defined]
+    if type(input) is not Tensor or input.node is None or not mode.enabled or input.dtype not in PLAIN_FLOATS:
+        return _glu_value(input, at, half)
+    # One node: those of both halves would each make zeros of the whole, which are added up.
+    made = _glu_value(input.detach(), at, half)
+    record(_glu, (input,), {"dim": at}, made)
+    return made
 
 
 def relu_(input: Tensor) -> Tensor:

@@ -75,6 +75,11 @@ CALLS = {
     "three by three, steps of two, paddings": (5, 1, 24, 24, (9, 8), (3, 3), (2, 2), (0, 2), (1, 1)),
     "three by three, steps of two, long rows": (1, 1, 24, 24, (5, 300), (3, 3), (2, 2), (1, 1), (1, 1)),
     "three by three, steps of two, many weights": (10, 1, 150, 140, (7, 7), (3, 3), (2, 2), (1, 1), (1, 1)),
+    "few channels": (2, 1, 3, 32, (9, 31), (3, 3), (1, 1), (1, 1), (1, 1)),
+    "few channels, wide windows with steps": (2, 1, 3, 48, (17, 40), (7, 7), (2, 2), (3, 3), (1, 1)),
+    "few channels, short rows": (3, 1, 2, 16, (6, 5), (5, 3), (1, 2), (4, 2), (1, 1)),
+    "few channels, no padding": (1, 1, 4, 64, (5, 29), (2, 4), (3, 1), (0, 0), (1, 1)),
+    "few channels on a line": (2, 1, 3, 16, (61,), (5,), (2,), (7,), (1,)),
     "volume in groups": (1, 2, 2, 9, (4, 5, 20), (3, 1, 3), (2, 1, 2), (1, 1, 2), (1, 1, 2)),
 }
 KERNELS = ("conv", "conv_input_gradient", "conv_weight_gradient")

@@ -63,6 +63,24 @@ def test_gradients_of_bags(mode, last):
     assert torch.autograd.gradgradcheck(bags, given)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16])
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+def test_bags_of_one_length_are_bags_with_offsets(mode, dtype):
+    """Values are the same recorded and not, gradients too: of equal ones the first is the largest, NaN is larger than all."""
+    index, starts = torch.tensor(np.arange(12) * 5 % 7), torch.tensor([0, 4, 8])
+    rows = torch.tensor(np.round(table("float64", 19)[:7])).to(dtype)
+    sent = torch.tensor(np.random.default_rng(9).standard_normal((3, 19))).to(dtype)
+    made = []
+    for given in ((index.reshape(3, 4), None), (index, starts)):
+        weight = rows.clone().requires_grad_()
+        bags = F.embedding_bag(given[0], weight, given[1], mode=mode)
+        bags.backward(sent)
+        made.append((F.embedding_bag(given[0], rows, given[1], mode=mode), bags.detach(), weight.grad))
+    for one, other in zip(*made, strict=True):
+        torch.testing.assert_close(one, other, equal_nan=True)
+    torch.testing.assert_close(made[0][0], made[0][1], equal_nan=True)
+
+
 def test_offsets_out_of_order_read_nothing_outside():
     """They are left to NumPy, whose bags begin at the last offset that is not behind."""
     native, numpys = kernel("bag")

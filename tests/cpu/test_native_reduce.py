@@ -84,6 +84,21 @@ def test_extremes(shape, dim, dtype):
                     np.testing.assert_array_equal(at, place(values, axis=axis, keepdims=keepdim))
 
 
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("width", [1, 3, 7, 32, 33, 40, 64, 101, 600])
+def test_extremes_of_columns(width, dtype):
+    """A NaN reaches its own column from any row, beside infinities and in columns that are met twice; all else are NumPy's values."""
+    for rows in (1, 2, 33, 34, 66, 130):
+        values = drawn((rows, width), dtype)
+        values[rows // 2, ::5], values[rows - 1, ::7] = np.inf, -np.inf
+        for at in (None, 0, rows // 2, rows - 1):
+            one = values.copy()
+            if at is not None:
+                one[at, ::3] = one[at, -1] = np.nan
+            for name, reference in (("amax", np.max), ("amin", np.min)):
+                np.testing.assert_array_equal(kernel(name)[0](one, dim=(0,)), reference(one, 0))
+
+
 @pytest.mark.parametrize("dtype", [*FLOATS, *HALVES], ids=str)
 @pytest.mark.parametrize("shape, dim", FOLDS)
 def test_products(shape, dim, dtype):

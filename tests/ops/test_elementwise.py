@@ -271,3 +271,18 @@ def test_composite_without_formula_is_recorded_op_by_op():
     assert made.grad_fn.name() == "MulBackward0"
     made.backward(torch.tensor([1.0], dtype=torch.float64))
     assert x.grad.tolist() == [3.0]
+
+
+@pytest.mark.parametrize("dim", [0, 1, -1])
+def test_gradients_of_gated_halves(dim):
+    """One node, whose first and second gradients are those of the halves' product; infinite gates shut or open both."""
+    x = torch.arange(48, dtype=torch.float64).sin().reshape(4, 6, 2).requires_grad_()
+    made = torch.nn.functional.glu(x, dim)
+    assert made.grad_fn.name() == "GluBackward0"
+    first, second = x.chunk(2, dim)
+    torch.testing.assert_close(made, first * second.sigmoid())
+    assert torch.autograd.gradcheck(lambda one: torch.nn.functional.glu(one, dim), x)
+    assert torch.autograd.gradgradcheck(lambda one: torch.nn.functional.glu(one, dim), x)
+    gates = leaf(3.0, 3.0, math.inf, -math.inf)
+    torch.nn.functional.glu(gates).sum().backward()
+    assert gates.grad.tolist() == [1.0, 0.0, 0.0, 0.0]

@@ -52,13 +52,13 @@ typedef struct {
     void *sums;                             /* room for tiles of weight_rows x weight_columns, aligned to a vector */
 } conv_weight_job;
 
-/* Planes of one channel each under square windows with steps of one; `before` zeros lie in front of each dim, and as many behind
-   as the windows reach. A weight that is turned is read from its last tap to its first. */
+/* Planes of one channel each under square windows with steps of one or of two; `before` zeros lie in front of each dim, and as many
+   behind as the windows reach. A weight that is turned is read from its last tap to its first. */
 typedef struct {
     const void *from, *weight, *bias;       /* NULL for none */
     void *made;
     ptrdiff_t channels, outs, depth;        /* outs of a channel; planes of an image's channel */
-    ptrdiff_t sizes[2], counts[2], before[2], kernel;
+    ptrdiff_t sizes[2], counts[2], before[2], kernel, step;
     bool turned;
 } conv_planes;
 
@@ -68,6 +68,16 @@ typedef struct {
     void *made;
     ptrdiff_t channels, sizes[3], counts[3], kernel[3], stride[3], dilation[3], before[3];
 } conv_pixels;
+
+/* Pictures whose channels lie side by side, all of which each out sums over. Element places[k] of a window, from where it begins in
+   padded rows of `row` elements, meets that row of the weight, which has one for each out: whole vectors of them. */
+typedef struct {
+    const void *from, *weight, *bias;
+    void *made;
+    const int32_t *places;
+    ptrdiff_t channels, outs, inner, row, kernel; /* `inner` places; rows of a window */
+    ptrdiff_t sizes[2], counts[2], stride[2], before[2];
+} conv_rows;
 
 /* Rows of products, one for each pair of a channel and a tap, and the planes to which they are added: of each channel one for each
    image, with all that windows reach, and with rows split by phase. */
@@ -93,10 +103,11 @@ typedef struct {
     void (*wide_pack)(const conv_job *job, ptrdiff_t begin, ptrdiff_t end); /* counts those */
     ptrdiff_t (*wide_room)(const conv_job *job);
     void (*wide)(const conv_job *job, void *room, ptrdiff_t begin, ptrdiff_t end); /* counts rows of outputs */
-    ptrdiff_t plane_strip;                  /* rows of outputs that are made together */
+    ptrdiff_t plane_strip;                  /* rows of outputs that are made together, half as many with steps of two */
     ptrdiff_t (*planes_room)(const conv_planes *job);
     void (*planes)(const conv_planes *job, void *room, ptrdiff_t begin, ptrdiff_t end); /* counts strips */
     void (*pixels)(const conv_pixels *job, ptrdiff_t begin, ptrdiff_t end); /* counts rows of outputs */
+    void (*over_rows)(const conv_rows *job, void *room, ptrdiff_t begin, ptrdiff_t end); /* counts these too */
     ptrdiff_t weight_columns;               /* outs of a tile of the weight's gradient */
     void (*turn)(const conv_weight_job *job, ptrdiff_t begin, ptrdiff_t end);
     ptrdiff_t weight_rows;                  /* of a tile of the weight's gradient */

@@ -1,16 +1,22 @@
 /* Convolutions of pictures whose channels are innermost, and of what is made so are they: with windows of one element products of
-   matrices whose rows are pixels, and where each out sums over one channel sums over taps in vectors of channels. */
+   matrices whose rows are pixels, with those of few channels ones whose rows are windows, and where each out sums over one channel sums
+   over taps in vectors of channels. */
 #include "blas.h"
 #include "conv.h"
 #include "conv_call.h"
 #include "gemm.h"
 #include "native.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 DECLARE_LOOPS(conv_loops, conv_loops);
 
-enum { WORK = 1 << 16 }; /* vector operations that are worth a thread */
+enum {
+    WORK = 1 << 16,           /* vector operations that are worth a thread */
+    NARROW = 4, WINDOW = 512, /* channels, and elements of a window, at most */
+    OUTS = 16,                /* and whole vectors of outs, that are for products with windows */
+};
 
 static bool lies_so(const convolution *c) {
     const bool gradient = c->wanted == CONV_INPUT_GRADIENT;
@@ -34,7 +40,14 @@ static bool is_product(const convolution *c) {
     return c->taps == 1 && all_are(c->padding, 0) && (c->wanted == CONV_SUMS || conv_product(c->sizes) == conv_product(c->counts));
 }
 
-bool channels_fits(const convolution *c) { return lies_so(c) && (is_depthwise(c) || is_product(c)); }
+/* Few channels, as pictures have: what is made, channel by channel, would take as long to turn over as to sum. */
+static bool is_narrow(const convolution *c) {
+    return c->wanted == CONV_SUMS && c->groups == 1 && c->channels <= NARROW && c->taps * c->channels <= WINDOW &&
+           c->outs % OUTS == 0 && c->stride[2] < c->kernel[2] && c->kernel[0] == 1 && c->padding[0] == 0 && c->stride[0] == 1 && all_are(c->dilation, 1) &&
+           !(winograd_fits(c) && winograd_pays(c));
+}
+
+bool channels_fits(const convolution *c) { return lies_so(c) && (is_depthwise(c) || is_product(c) || is_narrow(c)); }
 
 /* Sums over taps */
 
@@ -74,6 +87,69 @@ static bool run_depthwise(const convolution *c) {
     native_parallel(c->images * made[0] * made[1], WORK / each + 1, pixels_body, &work);
     native_scratch_free(weight, room);
     return true;
+}
+
+/* Rows of outputs as products with windows */
+
+typedef struct {
+    conv_rows job;
+    const conv_real_loops *real;
+    size_t room;
+    _Atomic bool failed;
+} rows_work;
+
+static void rows_body(void *context, npy_intp begin, npy_intp end) {
+    rows_work *work = context;
+    void *room = aligned_alloc(64, (work->room + 63) / 64 * 64);
+    if (room)
+        work->real->over_rows(&work->job, room, begin, end);
+    else
+        work->failed = true;
+    free(room);
+}
+
+/* The weight's row for each place, all others of which are not looked at, and the bias or zeros in front of it. */
+static void lay_weight(const convolution *c, conv_rows *job, char *bias, int32_t *places) {
+    const size_t wide = (size_t)c->outs * c->size;
+    char *const weight = bias + wide;
+    if (c->bias)
+        memcpy(bias, c->bias, wide);
+    else
+        memset(bias, 0, wide);
+    for (ptrdiff_t t = 0; t < c->taps; t++)
+        for (ptrdiff_t k = 0; k < c->channels; k++) {
+            const ptrdiff_t place = t / c->kernel[2] * job->row + t % c->kernel[2] * c->channels + k;
+            char *const to = weight + (size_t)place * wide;
+            *places++ = (int32_t)place;
+            for (ptrdiff_t o = 0; o < c->outs; o++)
+                memcpy(to + (size_t)o * c->size, conv_at(c->weight, (o * c->channels + k) * c->taps + t, c->size), c->size);
+        }
+    job->bias = bias;
+    job->weight = weight;
+}
+
+static bool run_narrow(const convolution *c) {
+    int32_t places[WINDOW];
+    rows_work work = {.real = &PICK(conv_loops)->real[c->type == TYPE_F64],
+                      .job = {.from = c->x, .made = (void *)c->y, .places = places, .channels = c->channels, .outs = c->outs,
+                              .inner = c->taps * c->channels,
+                              .row = ((c->counts[2] - 1) * c->stride[2] + c->kernel[2]) * c->channels, .kernel = c->kernel[1]}};
+    for (int d = 0; d < 2; d++) {
+        work.job.sizes[d] = c->sizes[d + 1];
+        work.job.counts[d] = c->counts[d + 1];
+        work.job.stride[d] = c->stride[d + 1];
+        work.job.before[d] = c->padding[d + 1];
+    }
+    work.room = (size_t)(c->kernel[1] * work.job.row) * c->size;
+    const size_t room = (size_t)((c->kernel[1] * work.job.row + 1) * c->outs) * c->size;
+    char *space = native_scratch(room);
+    if (!space)
+        return false;
+    lay_weight(c, &work.job, space, places);
+    const ptrdiff_t each = c->counts[2] * c->taps * c->channels * (c->outs / 16 + 1);
+    native_parallel(c->images * c->sizes[0] * c->counts[1], WORK / each + 1, rows_body, &work);
+    native_scratch_free(space, room);
+    return !work.failed;
 }
 
 /* Products */
@@ -144,4 +220,6 @@ static bool run_product(const convolution *c) {
     return done;
 }
 
-bool channels_run(const convolution *c) { return is_depthwise(c) ? run_depthwise(c) : run_product(c); }
+bool channels_run(const convolution *c) {
+    return is_depthwise(c) ? run_depthwise(c) : is_product(c) ? run_product(c) : run_narrow(c);
+}

@@ -1,5 +1,5 @@
-/* Convolutions in which each out sums over one channel, and their inputs' gradients: square windows with steps of one, plane by
-   plane. */
+/* Convolutions in which each out sums over one channel, and their inputs' gradients: square windows with steps of one, or forward of
+   two, plane by plane. */
 #include "conv.h"
 #include "conv_call.h"
 #include "native.h"
@@ -18,8 +18,9 @@ bool depthwise_fits(const convolution *c) {
     if (c->wanted == CONV_WEIGHT_GRADIENT || c->channels != 1 || (gradient && c->outs != 1) || c->kernel[0] != 1 || c->padding[0] != 0 ||
         c->stride[0] != 1 || c->kernel[2] != kernel || (kernel != 3 && kernel != 5 && kernel != 7))
         return false;
+    const ptrdiff_t step = c->stride[2];
     for (int d = 1; d < 3; d++)
-        if (c->stride[d] != 1 || c->dilation[d] != 1 || (gradient && c->padding[d] >= kernel))
+        if (c->stride[d] != step || (step != 1 && (step != 2 || gradient)) || c->dilation[d] != 1 || (gradient && c->padding[d] >= kernel))
             return false;
     return true;
 }
@@ -46,14 +47,14 @@ bool depthwise_run(const convolution *c) {
     depthwise_work work = {.real = real_of(c),
                            .job = {.from = gradient ? c->y : c->x, .weight = c->weight, .bias = c->bias,
                                    .made = (void *)(gradient ? c->x : c->y), .channels = c->groups, .outs = c->outs,
-                                   .depth = c->counts[0], .kernel = kernel, .turned = gradient}};
+                                   .depth = c->counts[0], .kernel = kernel, .step = c->stride[2], .turned = gradient}};
     for (int d = 0; d < 2; d++) {
         work.job.sizes[d] = from[d + 1];
         work.job.counts[d] = made[d + 1];
         work.job.before[d] = gradient ? kernel - 1 - c->padding[d + 1] : c->padding[d + 1];
     }
-    const ptrdiff_t each = work.real->plane_strip * made[2] * c->taps * c->outs / 16 + 1;
-    const ptrdiff_t strips = (made[1] + work.real->plane_strip - 1) / work.real->plane_strip;
+    const ptrdiff_t strip = work.real->plane_strip / work.job.step, each = strip * made[2] * c->taps * c->outs / 16 + 1;
+    const ptrdiff_t strips = (made[1] + strip - 1) / strip;
     native_parallel(c->images * c->groups * made[0] * strips, WORK / each + 1, depthwise_body, &work);
     return !work.failed;
 }

@@ -23,7 +23,7 @@ bool small_fits(const convolution *c) {
            conv_product(c->counts) <= PLANE;
 }
 
-bool small_pays(const convolution *c) { return !depthwise_fits(c) || conv_product(c->sizes) <= EASY; }
+bool small_pays(const convolution *c) { return !depthwise_fits(c) || c->stride[2] > 1 || conv_product(c->sizes) <= EASY; }
 
 /* The pairs of all outputs, in the order of the taps. */
 static void list_pairs(const convolution *c, small_pair *pairs, int32_t *ends) {

@@ -10,6 +10,7 @@
 DECLARE_LOOPS(gemm_vector_loops, gemm_vector_loops);
 
 enum { SHORT_COLUMNS = 64, SHORTEST = 4 }; /* that are worth being turned over; elements that take a few exchanges */
+enum { VECTOR_BYTES = 1 << 19 }; /* of a matrix that is in the second cache: BLAS comes back less often to each of its rows */
 enum { VECTOR_WORK = 1 << 18 }; /* multiplications of one row, which wait for memory, that are worth a second thread */
 
 enum { BETA, ALPHA, OPTIONS };
@@ -117,23 +118,41 @@ static void fold(operand *x) {
     x->ndim = 2;
 }
 
-/* Whether floats of so many short rows times a vector are for a loop of ours: BLAS is faster at rows of whole halves of a vector. */
-static bool by_short_rows(native_type type, npy_intp rows, npy_intp inner) {
-    const ptrdiff_t most = type <= TYPE_F64 ? PICK(gemm_vector_loops)->short_inner[type] : 0;
-    return rows >= SHORT_COLUMNS && inner <= most && (2 * inner != most || inner <= SHORTEST);
+/* What is added to a product, in elements, and the scales: alpha * product + beta * added. */
+typedef struct {
+    const void *data; /* NULL for nothing */
+    ptrdiff_t row, column;
+    double alpha, beta;
+} addend;
+
+static const addend NOTHING = {.column = 1, .alpha = 1, .beta = 1};
+
+/* Whether floats of so many short rows times a vector are for a loop of ours: BLAS is faster at rows of half a vector. */
+static bool by_short_rows(npy_intp lanes, npy_intp rows, npy_intp inner) {
+    return rows >= SHORT_COLUMNS && inner <= lanes && (2 * inner != lanes || inner <= SHORTEST);
 }
 
+/* The loop for a product of one row, or of one column that is turned over to be one. */
 static gemm_vector_loop vector_loop(native_type type, const gemm_job *job) {
     const gemm_vector_loops *loops = PICK(gemm_vector_loops);
-    if (job->rows != 1 || job->before)
+    const bool turned = job->rows != 1, sides = job->left_inner == 1 && job->right_inner == 1;
+    if ((turned && job->columns != 1) || type == TYPE_BF16)
         return NULL;
-    if (job->left_inner == 1 && job->right_inner == 1)
-        return is_short(type) || is_integer(type) ? loops->by_columns[type] : by_short_rows(type, job->columns, job->inner) ? loops->by_short_columns[type] : NULL;
-    return job->right_column == 1 || job->columns == 1 ? loops->by_rows[type] : NULL;
+    const npy_intp many = turned ? job->rows : job->columns;
+    const npy_intp apart = turned ? job->left_row : job->right_column;
+    if (is_short(type) || is_integer(type))
+        return job->before ? NULL : sides ? loops->by_columns[type] : apart == 1 || many == 1 ? loops->by_rows[type] : NULL;
+    const npy_intp lanes = loops->lanes[type];
+    if (sides && many > 1)
+        return by_short_rows(lanes, many, job->inner) ? loops->by_short_columns[type]
+               : job->inner >= lanes                  ? loops->by_long_columns[type]
+                                                      : NULL;
+    const bool near = many >= lanes && many * job->inner * TYPE_SIZE[type] <= VECTOR_BYTES;
+    return !sides && apart == 1 && near ? loops->by_long_rows[type] : NULL;
 }
 
 /* A product of two operands, of complex numbers where `pairs`; NULL without an exception where it is not for us. */
-static PyObject *multiply(native_type type, bool pairs, operand *x, operand *y, const void *before, ptrdiff_t before_row) {
+static PyObject *multiply(native_type type, bool pairs, operand *x, operand *y, const addend *added) {
     npy_intp shape[NATIVE_DIMS];
     int ndim = x->ndim > y->ndim ? x->ndim : y->ndim, dims = x->ndim;
     for (int i = 0; i < dims; i++)
@@ -161,7 +180,8 @@ static PyObject *multiply(native_type type, bool pairs, operand *x, operand *y, 
     *job = (gemm_job){.rows = x->shape[x->ndim - 2], .inner = x->shape[x->ndim - 1], .columns = y->shape[y->ndim - 1],
                       .left = x->data, .left_row = x->steps[x->ndim - 2], .left_inner = x->steps[x->ndim - 1],
                       .right = y->data, .right_inner = y->steps[y->ndim - 2], .right_column = y->steps[y->ndim - 1],
-                      .before = before, .before_row = before_row, .pairs = pairs};
+                      .before = added->data, .before_row = added->row, .before_column = added->column,
+                      .alpha = added->alpha, .beta = added->beta, .pairs = pairs};
     const npy_intp work = job->rows * job->columns * job->inner;
     const bool own = job->left == job->right && job->left_inner == 1 && job->right_inner == 1; /* for which NumPy has a slower function */
     const bool narrow = (job->columns < 4 && !own) || (job->rows == 1 && job->right_inner != 1), integer = is_integer(type);
@@ -173,11 +193,11 @@ static PyObject *multiply(native_type type, bool pairs, operand *x, operand *y, 
     const bool blas = !integer && !halves && gemm_real(type)->slower_than_blas && work > 1 << 15;
     all.many = count > 1 && !blas ? gemm_pick_many(&all) : NULL;
     const bool small = all.many || tall; /* whose loops are ours with any library */
-    const bool short_rows = !pairs && job->left_inner == 1 && job->right_inner == 1 && by_short_rows(type, job->rows, job->inner);
-    if (job->columns == 1 && !before && !all.many && (integer || short_rows))
+    all.vector = pairs || small ? NULL : vector_loop(type, job);
+    if (all.vector && job->rows != 1)
         gemm_turn_over(&all);
-    all.vector = pairs || all.many ? NULL : vector_loop(type, job);
-    if ((is_short(type) && !all.vector) ||
+    const bool scaled = added->alpha != 1 || (added->data && (added->beta != 1 || added->column != 1));
+    if ((is_short(type) && !all.vector) || (scaled && !all.vector) || ((x->vector || y->vector) && !integer && !all.vector) ||
         (!integer && !halves && !small && !all.vector && (blas || (narrow && work > 1 << 12))))
         return NULL;
     if (!integer && !halves && !pairs && !small && !all.vector && !native_blas_ready(work))
@@ -264,7 +284,7 @@ static PyObject *complex_matmul(PyObject *const *args, native_type type, bool le
     PyObject *copies[2] = {NULL};
     const bool good = native_complex_type(args[1]) == type && read_pairs(args[0], type, true, left_turned, &x, &copies[0]) &&
                       read_pairs(args[1], type, false, right_turned, &y, &copies[1]);
-    PyObject *made = good ? multiply(type, true, &x, &y, NULL, 0) : NULL;
+    PyObject *made = good ? multiply(type, true, &x, &y, &NOTHING) : NULL;
     Py_XDECREF(copies[0]);
     Py_XDECREF(copies[1]);
     return made;
@@ -283,32 +303,29 @@ static PyObject *matmul(const native_kernel *kernel, PyObject *const *args, Py_s
     if (!is_integer(type) && !turned->left && !turned->right &&
         (PyArray_NDIM((PyArrayObject *)args[0]) == 1 || PyArray_NDIM((PyArrayObject *)args[1]) == 1)) {
         PyObject *made = gemm_small(type, args[0], args[1], NULL, 1, 0);
-        PyArrayObject *left = (PyArrayObject *)args[0], *right = (PyArrayObject *)args[1];
-        if (made || PyErr_Occurred() || PyArray_NDIM(left) != 2 || PyArray_NDIM(right) != 1 ||
-            PyArray_STRIDE(left, 1) != TYPE_SIZE[type] || PyArray_STRIDE(right, 0) != TYPE_SIZE[type] ||
-            !by_short_rows(type, PyArray_DIM(left, 0), PyArray_DIM(left, 1)))
-            return made; /* all others by a vector are NumPy's */
+        if (made || PyErr_Occurred())
+            return made;
     }
     if (!read_side(args[0], type, true, turned->left, &x) || !read_side(args[1], type, false, turned->right, &y))
         return NULL;
-    return multiply(type, false, &x, &y, NULL, 0);
+    return multiply(type, false, &x, &y, &NOTHING);
 }
 
 static PyObject *linear(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     native_type type;
     operand x, weight;
-    if (nargs != 3 || kwnames || !one_type(args[0], args[1], &type) || !read_operand(args[0], type, false, &x) ||
+    if (nargs != 3 || kwnames || !one_type(args[0], args[1], &type) || !read_side(args[0], type, true, false, &x) ||
         !read_operand(args[1], type, true, &weight) || weight.ndim != 2)
         return NULL;
-    const void *before = NULL;
+    addend added = NOTHING;
     if (args[2] != Py_None) {
         PyArrayObject *bias = (PyArrayObject *)args[2];
         if (native_array_type(args[2]) != type || PyArray_NDIM(bias) != 1 || PyArray_DIM(bias, 0) != weight.shape[1] ||
             !PyArray_IS_C_CONTIGUOUS(bias))
             return NULL;
-        before = PyArray_DATA(bias);
+        added.data = PyArray_DATA(bias);
     }
-    return multiply(type, false, &x, &weight, before, 0);
+    return multiply(type, false, &x, &weight, &added);
 }
 
 /* What is added to a batch of products, row by row or broadcast. NULL without an exception where the two do not go together. */
@@ -319,10 +336,29 @@ static PyObject *batch_with(PyArrayObject *input, native_type type, operand *x, 
     for (int i = PyArray_NDIM(input), to = 2; i-- > 0; to--)
         if (PyArray_DIM(input, i) != 1 && PyArray_DIM(input, i) != shape[to])
             return NULL;
-    PyObject *made = multiply(type, false, x, y, NULL, 0);
+    PyObject *made = multiply(type, false, x, y, &NOTHING);
     if (made)
         Py_SETREF(made, PyNumber_InPlaceAdd(made, (PyObject *)input));
     return made;
+}
+
+/* alpha * matrix @ vector + beta * a vector or a number. NULL without an exception where it is not for us. */
+static PyObject *add_vector(native_type type, PyObject *const *args, double alpha, double beta) {
+    PyArrayObject *input = (PyArrayObject *)args[0];
+    PyObject *made = gemm_small(type, args[1], args[2], beta != 0 ? input : NULL, alpha, beta);
+    operand x, y;
+    if (made || PyErr_Occurred() || !read_operand(args[1], type, false, &x) || !read_vector(args[2], type, false, &y))
+        return made;
+    addend added = {NULL, 0, 0, alpha, beta};
+    if (beta != 0) {
+        const int ndim = PyArray_NDIM(input);
+        if (native_array_type(args[0]) != type || ndim > 1 ||
+            (ndim && PyArray_DIM(input, 0) != 1 && (PyArray_DIM(input, 0) != x.shape[0] || PyArray_STRIDE(input, 0) % TYPE_SIZE[type])))
+            return NULL;
+        added.data = PyArray_DATA(input);
+        added.row = ndim && PyArray_DIM(input, 0) != 1 ? PyArray_STRIDE(input, 0) / TYPE_SIZE[type] : 0;
+    }
+    return multiply(type, false, &x, &y, &added);
 }
 
 static PyObject *addmm(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
@@ -338,16 +374,18 @@ static PyObject *addmm(const native_kernel *kernel, PyObject *const *args, Py_ss
         return NULL;
     }
     PyArrayObject *input = (PyArrayObject *)args[0];
+    if (PyArray_NDIM((PyArrayObject *)args[1]) == 2 && PyArray_NDIM((PyArrayObject *)args[2]) == 1)
+        return add_vector(type, args, alpha, beta);
     const bool plain = alpha == 1 && (beta == 0 || beta == 1) && read_operand(args[1], type, false, &x) &&
                        read_operand(args[2], type, false, &y) && x.ndim == y.ndim && x.ndim <= 3;
     if (!plain || x.ndim == 3) {
         PyObject *made = gemm_small(type, args[1], args[2], beta != 0 ? input : NULL, alpha, beta);
         if (made || PyErr_Occurred() || !plain || x.shape[0] != y.shape[0])
             return made;
-        return beta == 0 ? multiply(type, false, &x, &y, NULL, 0) : batch_with(input, type, &x, &y);
+        return beta == 0 ? multiply(type, false, &x, &y, &NOTHING) : batch_with(input, type, &x, &y);
     }
     if (beta == 0)
-        return multiply(type, false, &x, &y, NULL, 0);
+        return multiply(type, false, &x, &y, &NOTHING);
     if (native_array_type(args[0]) != type)
         return NULL;
     const int ndim = PyArray_NDIM(input);
@@ -356,7 +394,8 @@ static PyObject *addmm(const native_kernel *kernel, PyObject *const *args, Py_ss
         PyArray_STRIDE(input, ndim - 1) != TYPE_SIZE[type] || (rows != 1 && rows != x.shape[0]) ||
         (rows != 1 && PyArray_STRIDE(input, 0) % TYPE_SIZE[type]))
         return gemm_small(type, args[1], args[2], input, 1, 1);
-    return multiply(type, false, &x, &y, PyArray_DATA(input), rows == 1 ? 0 : PyArray_STRIDE(input, 0) / TYPE_SIZE[type]);
+    const addend added = {PyArray_DATA(input), rows == 1 ? 0 : PyArray_STRIDE(input, 0) / TYPE_SIZE[type], 1, 1, 1};
+    return multiply(type, false, &x, &y, &added);
 }
 
 int gemm_init(void) {

@@ -15,6 +15,9 @@ typedef struct {
     ptrdiff_t right_inner, right_column;
     const void *before; /* NULL for zeros; its columns lie side by side */
     ptrdiff_t before_row;
+    /* Of products by vectors alone, which are alpha times the sum and beta times what was before: */
+    double alpha, beta;
+    ptrdiff_t before_column;
     void *made; /* its columns lie side by side */
     ptrdiff_t made_row;
     /* Complex numbers as pairs of real ones, `inner` and `columns` of which are even: left rows and made ones have them as they lie, and

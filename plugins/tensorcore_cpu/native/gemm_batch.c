@@ -34,7 +34,8 @@ void gemm_turn_over(gemm_batch *all) {
     all->job = (gemm_job){.rows = job.columns, .inner = job.inner, .columns = job.rows,
                           .left = job.right, .left_row = job.right_column, .left_inner = job.right_inner,
                           .right = job.left, .right_inner = job.left_inner, .right_column = job.left_row,
-                          .made = job.made, .made_row = job.rows};
+                          .before = job.before, .before_row = job.before_column, .before_column = job.before_row,
+                          .alpha = job.alpha, .beta = job.beta, .made = job.made, .made_row = job.rows};
     for (int d = 0; d < all->ndim; d++) {
         const npy_intp step = all->left[d];
         all->left[d] = all->right[d];

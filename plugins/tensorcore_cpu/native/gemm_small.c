@@ -7,7 +7,11 @@ typedef struct {
     bool batch, vector;
 } small_side;
 
-enum { SMALL_WORK = 1 << 12 }; /* multiplications up to which starting anything else takes longer */
+enum {
+    SMALL_WORK = 1 << 12, /* multiplications up to which starting anything else takes longer, */
+    SMALL_VECTOR = 256,   /* where loops of ours read a matrix as vectors, and the vector beside it */
+    LONG = 16,            /* elements side by side that they may be for */
+};
 
 static bool read_small(PyObject *object, bool left, small_side *side) {
     PyArrayObject *x = (PyArrayObject *)object;
@@ -44,8 +48,9 @@ PyObject *gemm_small(native_type type, PyObject *left, PyObject *right, PyArrayO
         (x.batch && y.batch && x.shape[0] != y.shape[0]))
         return NULL;
     const npy_intp batch = x.batch ? x.shape[0] : y.shape[0], inner = x.shape[2];
+    const npy_intp most = (x.vector || y.vector) && batch == 1 && inner >= LONG ? SMALL_VECTOR : SMALL_WORK;
     if (batch > SMALL_WORK || x.shape[1] > SMALL_WORK || y.shape[2] > SMALL_WORK || inner > SMALL_WORK ||
-        batch * x.shape[1] * y.shape[2] * inner > SMALL_WORK)
+        batch * x.shape[1] * y.shape[2] * inner > most)
         return NULL;
     npy_intp shape[3], step[3] = {0};
     int ndim = 0, at[3];

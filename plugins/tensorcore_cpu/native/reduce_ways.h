@@ -7,9 +7,9 @@
 #include <string.h>
 
 enum {
-    ROOM = 1024,                        /* parts that a short call has on the stack: the heap would cost it time */
-    NARROW = 64, WIDE = STRIP / NARROW, /* columns of which WIDE rows are one, */
-    MANY = 64,                          /* where they are MANY */
+    ROOM = 1024,           /* parts that a short call has on the stack: the heap would cost it time */
+    NARROW = 32, WIDE = 8, /* columns of which WIDE rows are one, which is no whole page then, */
+    MANY = 64,             /* where they are MANY */
 };
 
 typedef struct {

@@ -1,7 +1,10 @@
 /* Reductions of consecutive segments along a dim, each from one bound to the next; of rows of a table that are numbered, bag by bag. */
+#include "bags.h"
 #include "rows.h"
 
 #include <math.h>
+
+DECLARE_LOOPS(bag_loops, bag_loops);
 
 enum { DIM, REDUCE, INITIAL, LENGTHS, WHOLE, OPTIONS };
 static PyObject *names[OPTIONS];
@@ -133,41 +136,10 @@ static PyObject *run_segments(const native_kernel *kernel, PyObject *const *args
 enum { MODE, LAST, BAG_OPTIONS };
 static PyObject *bag_names[BAG_OPTIONS];
 
-typedef struct {
-    const void *table, *scales; /* what each row is times; NULL for nothing */
-    void *made;
-    const int64_t *index, *offsets;
-    npy_intp bags, count, width; /* indices, and elements of a row */
-    bool last;                   /* the end of the last bag is an offset too */
-    reducing kind;
-} bag_run;
-
-#define REDUCE_BAGS(name, type, joined)                                                                       \
-    static void name(void *context, npy_intp begin, npy_intp end) {                                           \
-        const bag_run *run = context;                                                                         \
-        const npy_intp width = run->width;                                                                    \
-        for (npy_intp bag = begin; bag < end; bag++) {                                                        \
-            const npy_intp first = run->offsets[bag];                                                         \
-            const npy_intp stop = bag + 1 < run->bags || run->last ? run->offsets[bag + 1] : run->count;      \
-            type *made = (type *)run->made + bag * width;                                                     \
-            for (npy_intp k = 0; k < width; k++)                                                              \
-                made[k] = run->kind == LARGEST && stop > first ? -INFINITY : 0;                               \
-            for (npy_intp i = first; i < stop; i++) {                                                         \
-                const type *row = (const type *)run->table + run->index[i] * width;                           \
-                const type by = run->scales ? ((const type *)run->scales)[i] : 1;                             \
-                if (run->kind == LARGEST)                                                                     \
-                    for (npy_intp k = 0; k < width; k++)                                                      \
-                        made[k] = joined(LARGEST, made[k], row[k]);                                           \
-                else                                                                                          \
-                    for (npy_intp k = 0; k < width; k++)                                                      \
-                        made[k] += row[k] * by;                                                               \
-            }                                                                                                 \
-            for (npy_intp k = 0; run->kind == MEAN && stop - first > 1 && k < width; k++)                     \
-                made[k] /= (type)(stop - first);                                                              \
-        }                                                                                                     \
-    }
-REDUCE_BAGS(bags_f32, float, segments_f32_joined)
-REDUCE_BAGS(bags_f64, double, segments_f64_joined)
+static void run_bags(void *context, npy_intp begin, npy_intp end) {
+    const bag_run *run = context;
+    PICK(bag_loops)->of[run->type](run, begin, end);
+}
 
 static bool in_order(const bag_run *run) {
     int64_t before = 0;
@@ -191,12 +163,12 @@ static PyObject *run_bag(const native_kernel *kernel, PyObject *const *args, Py_
             return NULL;
     bag_run run = {.table = PyArray_DATA(table), .scales = nargs == 4 ? PyArray_DATA((PyArrayObject *)args[3]) : NULL,
                    .index = PyArray_DATA((PyArrayObject *)args[1]), .offsets = PyArray_DATA((PyArrayObject *)args[2]),
-                   .count = PyArray_DIM((PyArrayObject *)args[1], 0), .last = options[LAST] == Py_True, .kind = SUM};
+                   .count = PyArray_DIM((PyArrayObject *)args[1], 0), .last = options[LAST] == Py_True, .mode = BAG_SUM, .type = type};
     run.bags = PyArray_DIM((PyArrayObject *)args[2], 0) - run.last;
     if (!PyUnicode_CompareWithASCIIString(options[MODE], "mean"))
-        run.kind = MEAN;
+        run.mode = BAG_MEAN;
     else if (!PyUnicode_CompareWithASCIIString(options[MODE], "max"))
-        run.kind = LARGEST;
+        run.mode = BAG_LARGEST;
     if (PyArray_NDIM(table) != 2 || !PyArray_IS_C_CONTIGUOUS(table) || run.bags < 1 || !in_order(&run) ||
         (nargs == 4 && PyArray_DIM((PyArrayObject *)args[3], 0) != run.count) ||
         !native_inside(run.index, run.count, PyArray_DIM(table, 0)))
@@ -205,7 +177,7 @@ static PyObject *run_bag(const native_kernel *kernel, PyObject *const *args, Py_
     PyArrayObject *made = native_empty(2, (npy_intp[]){run.bags, run.width}, type);
     if (made) {
         run.made = PyArray_DATA(made);
-        native_parallel(run.bags, native_grain(GRAIN, run.width * (1 + run.count / run.bags)), type == TYPE_F32 ? bags_f32 : bags_f64, &run);
+        native_parallel(run.bags, native_grain(GRAIN, run.width * (1 + run.count / run.bags)), run_bags, &run);
     }
     return (PyObject *)made;
 }

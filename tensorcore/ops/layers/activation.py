@@ -9,14 +9,17 @@ from tensorcore import dtypes
 from tensorcore.errors import ArgumentError, ArgumentTypeError, DtypeError, UnsupportedDtype
 from tensorcore.ops import rules
 from tensorcore.ops.calls import PLAIN_FLOATS
-from tensorcore.ops.define import OPS, by_slope
+from tensorcore.ops.define import OPS, Op, by_slope
 from tensorcore.ops.kinds import COMPLEX, FLOATING, REAL, composite, elementwise
 from tensorcore.ops.operands import NARROW, check_tensors, once_rounded
 from tensorcore.ops.pointwise.choice import clamp, where
 from tensorcore.ops.pointwise.complex import conjugate
 from tensorcore.ops.pointwise.explog import exp, log1p, sigmoid
 from tensorcore.ops.pointwise.trigonometry import tanh
+from tensorcore.ops.record import record
 from tensorcore.ops.samples import elementwise as samples
+from tensorcore.ops.shapes.join import cat
+from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor
 
 __all__ = [
@@ -71,7 +74,7 @@ def _check_prelu(input: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
     return _floating("prelu")(input, weight)  # type: ignore[no-any-return]
 
 
-@composite(inputs="input weight", check=_check_prelu, samples=samples.pair_of_tensors,
+@composite(inputs="input weight", check=_check_prelu, quick=FLOATING, samples=samples.pair_of_tensors,
            grads=dict(input=lambda g, input, weight: where(input > 0, g, g * weight),
                       weight=lambda g, input: where(input > 0, 0.0, g * input)),
            method=False, name="_prelu_kernel", kernel="prelu", backward_name="PreluKernelBackward0")  # fmt: skip
@@ -82,8 +85,12 @@ def _prelu(input: Tensor, weight: Tensor) -> Tensor:
 
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
     """Each element, those below 0 times ``weight``, which holds one number or one for each channel (dim 1)."""
-    check_tensors("prelu", input=input, weight=weight)
+    if not type(input) is type(weight) is Tensor:
+        check_tensors("prelu", input=input, weight=weight)
     shape = input.native.shape
+    given = weight.native.shape
+    if len(given) == 1 and ((given[0] == 1 and shape) or (len(shape) == 2 and given[0] == shape[1])):
+        return _prelu(input, weight)
     count = weight.numel()
     if weight.native.shape and len(weight.native.shape) > 1:
         raise DtypeError(
@@ -292,6 +299,8 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
 
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     """Each element, kept within 0 and 6."""
+    if not inplace and type(input) is Tensor and input.node is None and input.dtype in PLAIN_FLOATS:
+        return clamp(input, 0.0, 6.0)  # which that is, past what it checks: 0.7 us less
     return hardtanh(input, 0.0, 6.0, inplace)
 
 
@@ -377,6 +386,21 @@ def softshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) 
     return input - clamp(input, -lambd, lambd)
 
 
+def _glu_value(input: Tensor, at: int, half: int) -> Tensor:
+    return input.narrow(at, 0, half) * sigmoid(input.narrow(at, half, half))  # type: ignore[attr-defined, no-any-return]
+
+
+def _glu_grad(g: Tensor, input: Tensor, dim: int) -> Tensor:
+    half = input.native.shape[dim] // 2
+    share = sigmoid(input.narrow(dim, half, half))  # type: ignore[attr-defined]
+    first = g * share
+    return cat([first, (first - first * share) * input.narrow(dim, 0, half)], dim)  # type: ignore[attr-defined]
+
+
+_glu = Op("glu", "input", "The first half times the sigmoid of the second.", register=False, backward_name="GluBackward0",
+          grads=dict(input=_glu_grad))  # fmt: skip
+
+
 def glu(input: Tensor, dim: int = -1) -> Tensor:
     """The first half of ``input`` along ``dim`` times the sigmoid of the second half."""
     shape = input.native.shape
@@ -386,7 +410,12 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     if shape[at] % 2:
         raise DtypeError(f"glu: Halving dimension must be even, but dimension {at} is size {shape[at]}; got an odd one")
     half = shape[at] // 2
-    return input.narrow(at, 0, half) * sigmoid(input.narrow(at, half, half))  # type: ignore[attr-defined]
+    if type(input) is not Tensor or input.node is None or not mode.enabled or input.dtype not in PLAIN_FLOATS:
+        return _glu_value(input, at, half)
+    # One node: those of both halves would each make zeros of the whole, which are added up.
+    made = _glu_value(input.detach(), at, half)
+    record(_glu, (input,), {"dim": at}, made)
+    return made
 
 
 def relu_(input: Tensor) -> Tensor:

@@ -10,14 +10,15 @@ from tensorcore.ops.calls import apply
 from tensorcore.ops.creation.create import arange
 from tensorcore.ops.define import Op
 from tensorcore.ops.indexing.buckets import searchsorted
-from tensorcore.ops.indexing.masked import masked_fill
+from tensorcore.ops.indexing.masked import bincount, masked_fill
 from tensorcore.ops.indexing.scatter import gather
-from tensorcore.ops.indexing.slices import index_add, index_reduce
+from tensorcore.ops.indexing.slices import index_add
 from tensorcore.ops.kinds import operation
 from tensorcore.ops.layers.embedding import embedding
 from tensorcore.ops.operands import check_optional
 from tensorcore.ops.pointwise.choice import where
 from tensorcore.ops.reductions.reduce import sum as total
+from tensorcore.ops.reductions.segments import segment_reduce
 from tensorcore.ops.samples import nn as samples
 from tensorcore.tape.mode import mode as grad_mode
 from tensorcore.tensor import Tensor
@@ -53,12 +54,15 @@ def embedding_bag(input: Tensor, weight: Tensor, offsets: Tensor | None = None, 
         raise KernelMissing(
             f"{op}: expected per_sample_weights to be None where mode is not 'sum', got mode={mode!r}; leave one out"
         )
-    # The gradient of the largest asks which they are.
-    usual = offsets is not None and (mode != "max" or weight.node is None or not grad_mode.enabled)
+    scaled = per_sample_weights is not None and per_sample_weights.node is not None
+    recorded = grad_mode.enabled and (scaled or weight.node is not None)
+    # The gradient of the largest asks which they are, and bags of one length have shorter ways back.
+    usual = not recorded or (offsets is not None and mode != "max")
     plain = padding_idx is None and max_norm is None and not sparse and not scale_grad_by_freq
-    taken = [weight, input, offsets] if per_sample_weights is None else [weight, input, offsets, per_sample_weights]
-    if usual and plain and bags[0] and all(one.device.kernels["bag"] for one in taken):  # type: ignore[union-attr]
-        given = (weight, input.to(dtypes.int64), offsets.to(dtypes.int64), *taken[3:])  # type: ignore[union-attr]
+    taken = [weight, input] if per_sample_weights is None else [weight, input, per_sample_weights]
+    if usual and plain and bags[0] and all(one.device.kernels["bag"] for one in taken):
+        starts = arange(bags[0], device=weight.device) * bags[1] if offsets is None else offsets.to(dtypes.int64)
+        given = (weight, input.to(dtypes.int64), starts, *taken[2:])
         bag = _bag if per_sample_weights is None else _scaled_bag
         return apply(bag, given, {"mode": mode, "last": bool(include_last_offset)})  # type: ignore[no-any-return]
     rows = embedding(input, weight, padding_idx if sparse else None, max_norm, norm_type, scale_grad_by_freq, sparse)
@@ -74,6 +78,8 @@ def embedding_bag(input: Tensor, weight: Tensor, offsets: Tensor | None = None, 
         counted = input != padding_idx % table
     if offsets is None:
         count, length = bags
+        if length and mode == "max" and counted is None:
+            return rows.reshape(count, length, weight.native.shape[1]).max(1)[0]  # type: ignore[no-any-return, attr-defined]
         if length and mode != "max":
             # Bags of one length: a sum along a dim.
             seen = rows if counted is None else where(counted.unsqueeze(1), rows, 0.0)
@@ -144,21 +150,21 @@ def _pooled(rows: Tensor, owner: Tensor, counted: Tensor | None, count: int, mod
 
 def _largest(rows: Tensor, owner: Tensor, counted: Tensor | None, none: Tensor) -> Tensor:
     """The largest of each feature in each bag, the first of equal ones, 0 where there is none."""
-    length, features = rows.native.shape
+    length = rows.native.shape[0]
     if not length:
         return none + total(rows) * 0
     values = rows.detach()
-    least = none.new_full(none.native.shape, float("-inf"))
     if counted is not None:
         values = masked_fill(values, ~counted.unsqueeze(1), float("-inf"))
-    top = index_reduce(least, 0, owner, values, "amax")
-    at = arange(length, device=rows.device).unsqueeze(1).expand(length, features)
+    lengths = bincount(owner, minlength=none.native.shape[0])  # bags are in order, so each is a segment
+    top = segment_reduce(values, "max", lengths=lengths)
     seen = (top[owner] == values) | values.isnan()
     if counted is not None:
         seen = seen & counted.unsqueeze(1)
-    at = where(seen, at, length)
-    first = index_reduce(at.new_full(none.native.shape, length), 0, owner, at, "amin")
-    return where(first < length, gather(rows, 0, first.clamp(0, length - 1)), 0.0)
+    at = arange(length, dtype=dtypes.float64, device=rows.device).unsqueeze(1)
+    first = segment_reduce(where(seen, at, float(length)), "min", lengths=lengths)
+    found = first < length
+    return where(found, gather(rows, 0, where(found, first, 0.0).to(dtypes.int64)), 0.0)
 
 
 def _check(

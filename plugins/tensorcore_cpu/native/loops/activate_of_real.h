@@ -14,7 +14,7 @@
 
 /* log(1 + e^z), z itself over the threshold */
 ALWAYS_INLINE REAL F(softplus_of)(REAL z, REAL threshold) {
-    REAL low = F(log1p_)(F(exp_)(z > threshold ? threshold : z));
+    REAL low = (z > 0 ? z : 0) + F(log1p_near)(F(exp_)(-F(abs_)(z)));
     return z > threshold ? z : low;
 }
 
@@ -41,7 +41,7 @@ LOOP(mish_slope, {
     REAL t = F(tanh_)(F(softplus_of)(x, 20));
     made = gradients[i] * (t + x * F(sigmoid_)(x) * (1 - t * t));
 })
-LOOP(log_sigmoid_all, made = (x > 0 ? 0 : x) - F(log1p_)(F(exp_flushed)(-F(abs_)(x)));)
+LOOP(log_sigmoid_all, made = (x > 0 ? 0 : x) - F(log1p_near)(F(exp_flushed)(-F(abs_)(x)));)
 LOOP(log_sigmoid_slope, made = gradients[i] * F(sigmoid_)(-x);)
 LOOP(gelu_slope, {
     REAL bell;

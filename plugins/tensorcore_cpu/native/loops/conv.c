@@ -42,6 +42,7 @@ enum {
     PLANE_ROWS = 8, PLANE_STRIP = 32, /* rows of outputs under one vector, and that are copied together */
     PLANE_KERNEL = 7,                 /* the widest window of planes */
     PIXELS = 4, PIXEL_SUMS = 8,       /* beside each other, and vectors of their channels, that are summed at once */
+    ROW_HEIGHT = VECTOR == 64 ? 12 : VECTOR == 32 ? 6 : 4, /* outputs beside each other, in two vectors of outs, that are summed at once */
     WIDE_INNER = 192, /* channels times taps whose weights stay in the first cache */
 };
 
@@ -173,6 +174,7 @@ static void pad(const conv_images *m, void *padded, ptrdiff_t begin, ptrdiff_t e
 #include "conv_wide_of_real.h"
 #include "conv_depthwise_of_real.h"
 #include "conv_pixels_of_real.h"
+#include "conv_rows_of_real.h"
 #include "conv_weight_of_real.h"
 #include "conv_folded_of_real.h"
 #include "as_f64.h"
@@ -180,6 +182,7 @@ static void pad(const conv_images *m, void *padded, ptrdiff_t begin, ptrdiff_t e
 #include "conv_wide_of_real.h"
 #include "conv_depthwise_of_real.h"
 #include "conv_pixels_of_real.h"
+#include "conv_rows_of_real.h"
 #include "conv_weight_of_real.h"
 #include "conv_folded_of_real.h"
 
@@ -190,7 +193,7 @@ static void pad(const conv_images *m, void *padded, ptrdiff_t begin, ptrdiff_t e
         .direct_places = direct_places_##suffix, .direct = direct_##suffix, .wide_outs = wide_outs_##suffix,           \
         .wide_least = WIDE_LEAST, .wide_pack = wide_pack_##suffix, .wide_room = wide_room_##suffix, .wide = wide_##suffix,\
         .plane_strip = PLANE_STRIP, .planes_room = planes_room_##suffix, .planes = planes_##suffix,                    \
-        .pixels = pixels_##suffix,                                                                                     \
+        .pixels = pixels_##suffix, .over_rows = rows_##suffix,                                                         \
         .weight_columns = WEIGHT_COLUMNS_##suffix, .turn = turn_sent_##suffix, .weight_rows = WEIGHT_ROWS,             \
         .weight_tiles = weight_tiles_##suffix, .weight_direct = weight_direct_##suffix,                                \
         .fold = fold_##suffix, .unfold_planes = unfold_planes_##suffix,                                                \

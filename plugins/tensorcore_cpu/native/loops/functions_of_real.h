@@ -100,6 +100,14 @@ ALWAYS_INLINE REAL F(log1p_)(REAL x) {
     return x == 0 ? x : made;
 }
 
+/* The same from 0 to 1, where nothing is lost and nothing needs to be told apart. */
+ALWAYS_INLINE REAL F(log1p_near)(REAL x) {
+    const bool far = x > (REAL)0.41421356237309504880; /* beyond it that of half of 1 + x, and of 2 */
+    REAL f = far ? (x - 1) * (REAL)0.5 : x, exponent = far ? 1 : 0;
+    REAL s = f / (2 + f), z = s * s, half = (REAL)0.5 * f * f;
+    return exponent * LN2_HIGH - ((half - (s * (half + z * LOG_SERIES(z)) + exponent * LN2_LOW)) - f);
+}
+
 /* erfc from 1 on, in float from 0 on. */
 ALWAYS_INLINE REAL F(erfc_)(REAL x) {
     return F(exp_flushed)(-x * x) * F(scaled_erfc)(x > ERFC_ZERO ? ERFC_ZERO : x);
@@ -126,7 +134,7 @@ ALWAYS_INLINE REAL F(whole_erfc)(REAL x) {
 /* log(e^(s x) + e^(s y)) / s, where `equal` is what two equal numbers are beyond their value. */
 ALWAYS_INLINE REAL F(log_of_sum)(REAL x, REAL y, REAL scale, REAL equal, REAL back) {
     REAL away = F(abs_)(x - y), top = x > y ? x : y;
-    REAL made = top + back * F(log1p_)(F(exp_)(-away * scale));
+    REAL made = top + back * F(log1p_near)(F(exp_)(-away * scale));
     made = x == y ? x + equal : made;
     return made;
 }

@@ -365,21 +365,6 @@ static void F(multiply)(const gemm_job *job, const gemm_part *part, const void *
     }
 }
 
-/* The sum of each of LANES vectors: neighbours in halves, as often as it takes. */
-ALWAYS_INLINE void F(sum_each)(const V *vectors, REAL *made) {
-    V a[LANES];
-#pragma GCC unroll 16
-    for (int i = 0; i < LANES; i++)
-        a[i] = vectors[i];
-#pragma GCC unroll 4
-    for (int count = LANES / 2; count; count /= 2) {
-#pragma GCC unroll 8
-        for (int i = 0; i < count; i++)
-            a[i] = ZIP(a[i], a[i + count], 0) + ZIP(a[i], a[i + count], LANES / 2);
-    }
-    F(store)(made, a[0]);
-}
-
 /* Few rows, and on both sides the inner dim side by side: sums of vectors, and nothing is copied. */
 ALWAYS_INLINE void F(dot_tile)(const gemm_job *job, ptrdiff_t row, ptrdiff_t column, int height, int width) {
     const REAL *left = (const REAL *)job->left + row * job->left_row;

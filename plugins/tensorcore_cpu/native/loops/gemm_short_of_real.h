@@ -21,6 +21,7 @@ static void F(by_short_columns)(const gemm_job *job, ptrdiff_t begin, ptrdiff_t 
     const ptrdiff_t inner = job->inner, step = job->right_column;
     const REAL *left = job->left, *right = (const REAL *)job->right + begin * step;
     REAL *made = job->made;
+    const ptrdiff_t first = begin;
     ptrdiff_t few = 0;
 #ifdef __AVX512F__
     if (step == inner && inner == 2)
@@ -48,4 +49,5 @@ static void F(by_short_columns)(const gemm_job *job, ptrdiff_t begin, ptrdiff_t 
             sum += left[k] * right[k];
         made[begin] = sum;
     }
+    F(finish)(job, first, end);
 }

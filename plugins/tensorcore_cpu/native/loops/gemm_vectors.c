@@ -77,9 +77,11 @@ EVERY(f64, __m512d, epi64, pd, 8)
 
 #include "as_f32.h"
 #include "turn_of_real.h"
+#include "gemm_vectors_of_real.h"
 #include "gemm_short_of_real.h"
 #include "as_f64.h"
 #include "turn_of_real.h"
+#include "gemm_vectors_of_real.h"
 #include "gemm_short_of_real.h"
 
 #define EACH(name)                                                                                            \
@@ -87,5 +89,6 @@ EVERY(f64, __m512d, epi64, pd, 8)
 
 const gemm_vector_loops ISA(gemm_vector_loops) = {
     .by_rows = EACH(by_rows), .by_columns = EACH(by_columns),
-    .by_short_columns = {by_short_columns_f32, by_short_columns_f64}, .short_inner = {LANES_F32, LANES_F64},
+    .by_short_columns = {by_short_columns_f32, by_short_columns_f64}, .by_long_columns = {by_long_columns_f32, by_long_columns_f64},
+    .by_long_rows = {by_long_rows_f32, by_long_rows_f64}, .lanes = {LANES_F32, LANES_F64},
 };

@@ -95,23 +95,52 @@ ROWS_OF_TWO(f64, i64, pd)
             into[i] = name(data + i * count, count);                                                          \
     }
 
-#define STRIP_EXTREME(name, type, index, beats)                                                               \
-    ALWAYS_INLINE type name##_of(type x, type best) { return ((x beats best) | (x != x)) ? x : best; }        \
-    static void name(const type *data, ptrdiff_t rows, ptrdiff_t step, ptrdiff_t width, type *values) {       \
-        ptrdiff_t row = 1;                                                                                    \
-        for (; row + 4 <= rows; row += 4) {                                                                   \
-            const type *at = data + row * step;                                                               \
-            INDEPENDENT for (ptrdiff_t j = 0; j < width; j++) {                                               \
-                type best = values[j];                                                                        \
-                for (int k = 0; k < 4; k++)                                                                   \
-                    best = name##_of(at[k * step + j], best);                                                 \
-                values[j] = best;                                                                             \
-            }                                                                                                 \
+/* EXTREME_ROWS rows of some columns at a time, whose extremes stay in registers. */
+enum { EXTREME_ROWS = 32, EXTREME_VECTORS = 4 };
+#define EXTREME_COLUMNS(name, type, suffix, mask, lanes, better)                                              \
+    ALWAYS_INLINE void name##_columns(const type *at, ptrdiff_t rows, ptrdiff_t step, type *values, int vectors) { \
+        row_##suffix m[EXTREME_VECTORS], not_one = (row_##suffix){0} + (type)NAN;                             \
+        row_##mask nan[EXTREME_VECTORS];                                                                      \
+        for (int v = 0; v < vectors; v++) {                                                                   \
+            m[v] = load_##suffix(values + v * lanes);                                                         \
+            nan[v] = unordered_##suffix(m[v], m[v]);                                                          \
         }                                                                                                     \
-        for (; row < rows; row++) {                                                                           \
+        ptrdiff_t row = 0;                                                                                    \
+        for (; row + 2 <= rows; row += 2, at += 2 * step)                                                     \
+            for (int v = 0; v < vectors; v++) {                                                               \
+                const row_##suffix x = load_##suffix(at + v * lanes), y = load_##suffix(at + step + v * lanes); \
+                m[v] = better##_##suffix(y, better##_##suffix(x, m[v]));                                      \
+                nan[v] |= unordered_##suffix(x, y);                                                           \
+            }                                                                                                 \
+        for (int v = 0; v < vectors; v++) {                                                                   \
+            if (row < rows) {                                                                                 \
+                const row_##suffix x = load_##suffix(at + v * lanes);                                         \
+                m[v] = better##_##suffix(x, m[v]);                                                            \
+                nan[v] |= unordered_##suffix(x, x);                                                           \
+            }                                                                                                 \
+            m[v] = (row_##suffix)(((row_##mask)m[v] & ~nan[v]) | ((row_##mask)not_one & nan[v]));             \
+            memcpy(values + v * lanes, &m[v], sizeof m[v]);                                                   \
+        }                                                                                                     \
+    }
+
+#define STRIP_EXTREME(name, type, suffix, mask, lanes, better, index, beats)                                  \
+    EXTREME_COLUMNS(name, type, suffix, mask, lanes, better)                                                  \
+    static void name(const type *data, ptrdiff_t rows, ptrdiff_t step, ptrdiff_t width, type *values) {       \
+        for (ptrdiff_t row = 1; row < rows; row += EXTREME_ROWS) {                                            \
+            const ptrdiff_t some = rows - row < EXTREME_ROWS ? rows - row : EXTREME_ROWS;                     \
             const type *at = data + row * step;                                                               \
-            INDEPENDENT for (ptrdiff_t j = 0; j < width; j++)                                                 \
-                values[j] = name##_of(at[j], values[j]);                                                      \
+            ptrdiff_t j = 0;                                                                                  \
+            for (; j + EXTREME_VECTORS * lanes <= width; j += EXTREME_VECTORS * lanes)                        \
+                name##_columns(at + j, some, step, values + j, EXTREME_VECTORS);                              \
+            for (; j < width && width >= lanes; j += lanes) { /* the last begins where a whole one fits */    \
+                const ptrdiff_t from = j + lanes <= width ? j : width - lanes;                                \
+                name##_columns(at + from, some, step, values + from, 1);                                      \
+            }                                                                                                 \
+            for (; j < width; j++)                                                                            \
+                for (ptrdiff_t k = 0; k < some; k++) {                                                        \
+                    const type x = at[k * step + j];                                                          \
+                    values[j] = ((x beats values[j]) | (x != x)) ? x : values[j];                             \
+                }                                                                                             \
         }                                                                                                     \
     }                                                                                                         \
     static void name##_place(const type *data, ptrdiff_t rows, ptrdiff_t step, ptrdiff_t width, type *values, \
@@ -140,8 +169,8 @@ ROWS_OF_TWO(f64, i64, pd)
     static void extremes_##suffix(const void *data, ptrdiff_t rows, ptrdiff_t count, bool largest, double *into) { \
         (largest ? largest_##suffix##_of_rows : smallest_##suffix##_of_rows)(data, rows, count, into);        \
     }                                                                                                         \
-    STRIP_EXTREME(largest_strip_##suffix, type, index, >)                                                     \
-    STRIP_EXTREME(smallest_strip_##suffix, type, index, <)                                                    \
+    STRIP_EXTREME(largest_strip_##suffix, type, suffix, mask, lanes, larger, index, >)                                                     \
+    STRIP_EXTREME(smallest_strip_##suffix, type, suffix, mask, lanes, smaller, index, <)                                                    \
     static double extreme_##suffix(const void *row, ptrdiff_t count, bool largest) {                          \
         return largest ? largest_##suffix(row, count) : smallest_##suffix(row, count);                        \
     }                                                                                                         \

@@ -28,6 +28,38 @@ ALWAYS_INLINE double round__f64(double x) { return __builtin_rint(x); }
 #pragma GCC pop_options
 #endif
 
+/* x[at] in each lane, or 0 where there is none: what is outside is not read, and an infinity at the edge stays there. */
+#if defined(__AVX512F__)
+ALWAYS_INLINE vf gathered_f32(const float *x, vi at) {
+    const __mmask16 there = _mm512_cmpge_epi32_mask((__m512i)at, _mm512_setzero_si512());
+    return (vf)_mm512_mask_i32gather_ps(_mm512_setzero_ps(), there, (__m512i)at, x, 4);
+}
+ALWAYS_INLINE vd gathered_f64(const double *x, vl at) {
+    const __mmask8 there = _mm512_cmpge_epi64_mask((__m512i)at, _mm512_setzero_si512());
+    return (vd)_mm512_mask_i64gather_pd(_mm512_setzero_pd(), there, (__m512i)at, x, 8);
+}
+#elif defined(__AVX2__)
+ALWAYS_INLINE vf gathered_f32(const float *x, vi at) {
+    return (vf)_mm256_mask_i32gather_ps(_mm256_setzero_ps(), x, (__m256i)at, (__m256)~at, 4);
+}
+ALWAYS_INLINE vd gathered_f64(const double *x, vl at) {
+    return (vd)_mm256_mask_i64gather_pd(_mm256_setzero_pd(), x, (__m256i)at, (__m256d)~at, 8);
+}
+#else
+ALWAYS_INLINE vf gathered_f32(const float *x, vi at) {
+    vf found;
+    for (int lane = 0; lane < LANES_F32; lane++)
+        found[lane] = at[lane] < 0 ? 0 : x[at[lane]];
+    return found;
+}
+ALWAYS_INLINE vd gathered_f64(const double *x, vl at) {
+    vd found;
+    for (int lane = 0; lane < LANES_F64; lane++)
+        found[lane] = at[lane] < 0 ? 0 : x[at[lane]];
+    return found;
+}
+#endif
+
 #include "as_f32.h"
 #include "sample_of_real.h"
 #include "as_f64.h"

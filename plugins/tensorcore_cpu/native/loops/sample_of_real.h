@@ -4,8 +4,8 @@ enum { F(MOST_TAPS) = 16 };
 
 /* The elements of a plane that each place of a block is made of: their flat indices, -1 for what is outside, and weights. */
 typedef struct {
-    INT at[F(MOST_TAPS)][SAMPLE_BLOCK];
-    REAL by[F(MOST_TAPS)][SAMPLE_BLOCK];
+    INT at[F(MOST_TAPS)][SAMPLE_BLOCK] __attribute__((aligned(64)));
+    REAL by[F(MOST_TAPS)][SAMPLE_BLOCK] __attribute__((aligned(64)));
 } F(sample_taps);
 
 /* How many elements of one dim make a place. */
@@ -26,42 +26,66 @@ ALWAYS_INLINE void F(choose)(int k, int reach, int dims, int *chosen) {
 }
 
 /* All combinations of the dims' elements. */
-static void F(combine)(const sample_what *what, ptrdiff_t count, const F(sample_line) *lines, F(sample_taps) *taps) {
-    const int reach = F(reach)(what), all = F(taps_of)(what), dims = what->dims;
-    for (int k = 0; k < all; k++) {
+ALWAYS_INLINE void F(combine_for)(const sample_what *what, const F(sample_line) *lines, F(sample_taps) *taps, int reach,
+                                  int dims) {
+    const INT rows = (INT)what->size[1], columns = (INT)what->size[2];
+    for (int k = 0; k < (dims == 3 ? reach * reach * reach : reach * reach); k++) {
         int chosen[3];
         F(choose)(k, reach, dims, chosen);
         const INT *first = lines[0].at[chosen[0]], *second = lines[1].at[chosen[1]], *third = lines[2].at[chosen[2]];
         const REAL *by = lines[0].by[chosen[0]], *times = lines[1].by[chosen[1]], *more = lines[2].by[chosen[2]];
-        const INT rows = (INT)what->size[1], columns = (INT)what->size[2];
-        for (ptrdiff_t p = 0; p < count; p++) {
-            const INT at = (first[p] | second[p]) < 0 ? -1 : first[p] * rows + second[p];
-            taps->at[k][p] = at;
-            taps->by[k][p] = by[p] * times[p];
-        }
-        for (ptrdiff_t p = 0; dims == 3 && p < count; p++) {
-            taps->at[k][p] = (taps->at[k][p] | third[p]) < 0 ? -1 : taps->at[k][p] * columns + third[p];
-            taps->by[k][p] *= more[p];
+        INT *at = taps->at[k];
+        REAL *weight = taps->by[k];
+        INDEPENDENT for (ptrdiff_t p = 0; p < SAMPLE_BLOCK; p++) {
+            const INT outside = first[p] | second[p], plane = first[p] * rows + second[p];
+            at[p] = dims == 3 ? ((outside | third[p]) < 0 ? -1 : plane * columns + third[p]) : outside < 0 ? -1 : plane;
+            weight[p] = reach == 1 ? 1 : dims == 3 ? by[p] * times[p] * more[p] : by[p] * times[p];
         }
     }
 }
 
-/* x[at], or 0 where there is none: what is outside is not read, and an infinity at the edge stays there. */
-ALWAYS_INLINE REAL F(at_or_zero)(const REAL *x, INT at) {
-    const REAL found = x[at < 0 ? 0 : at];
-    return at < 0 ? 0 : found;
+static void F(combine)(const sample_what *what, const F(sample_line) *lines, F(sample_taps) *taps) {
+    if (what->mode == SAMPLE_CUBIC)
+        F(combine_for)(what, lines, taps, 4, 2);
+    else if (what->mode == SAMPLE_NEAREST && what->dims == 3)
+        F(combine_for)(what, lines, taps, 1, 3);
+    else if (what->mode == SAMPLE_NEAREST)
+        F(combine_for)(what, lines, taps, 1, 2);
+    else if (what->dims == 3)
+        F(combine_for)(what, lines, taps, 2, 3);
+    else
+        F(combine_for)(what, lines, taps, 2, 2);
 }
 
-ALWAYS_INLINE void F(read_plane)(const F(sample_taps) *taps, const REAL *x, REAL *out, ptrdiff_t count, int all) {
-    for (ptrdiff_t p = 0; p < count; p++) {
-        REAL sum = F(at_or_zero)(x, taps->at[0][p]) * taps->by[0][p];
-        for (int k = 1; k < all; k++)
-            sum += F(at_or_zero)(x, taps->at[k][p]) * taps->by[k][p];
-        out[p] = sum;
+/* One element as `gathered` takes them. */
+ALWAYS_INLINE REAL F(at_or_zero)(const REAL *x, INT at) { return at < 0 ? 0 : x[at]; }
+
+/* A block of places of each channel. Each count of taps has loops of its own: in one function the weights of all of them would be
+   fetched for each block. */
+ALWAYS_INLINE void F(read_block)(const sample_what *what, const F(sample_taps) *taps, const REAL *x, REAL *out,
+                                 ptrdiff_t count, int all) {
+    for (ptrdiff_t c = 0; c < what->channels; c++, x += what->plane, out += what->places) {
+        ptrdiff_t p = 0;
+        for (; p + LANES <= count; p += LANES) {
+            V sum = F(gathered)(x, *(const VI *)&taps->at[0][p]);
+            if (all > 1)
+                sum *= V_AT(taps->by[0], p);
+            for (int k = 1; k < all; k++)
+                sum += F(gathered)(x, *(const VI *)&taps->at[k][p]) * V_AT(taps->by[k], p);
+            *(V_U *)(out + p) = sum;
+        }
+        for (; p < count; p++) {
+            REAL sum = F(at_or_zero)(x, taps->at[0][p]);
+            if (all > 1)
+                sum *= taps->by[0][p];
+            for (int k = 1; k < all; k++)
+                sum += F(at_or_zero)(x, taps->at[k][p]) * taps->by[k][p];
+            out[p] = sum;
+        }
     }
 }
 
-static void F(read)(const sample_what *what, const void *from, const void *places, void *to, ptrdiff_t begin, ptrdiff_t end) {
+static void F(read)(const sample_what *what, const void *x, const void *places, void *out, ptrdiff_t begin, ptrdiff_t end) {
     const REAL *grid = places;
     F(sample_line) lines[3];
     F(sample_taps) taps;
@@ -69,19 +93,12 @@ static void F(read)(const sample_what *what, const void *from, const void *place
     for (; begin < end; begin += SAMPLE_BLOCK) {
         const ptrdiff_t count = end - begin < SAMPLE_BLOCK ? end - begin : SAMPLE_BLOCK;
         F(place_block)(what, grid + begin * what->dims, count, lines);
-        F(combine)(what, count, lines, &taps);
-        const REAL *x = from;
-        REAL *out = (REAL *)to + begin;
-        for (ptrdiff_t c = 0; c < what->channels; c++, x += what->plane, out += what->places) {
-            if (all == 1)
-                for (ptrdiff_t p = 0; p < count; p++)
-                    out[p] = F(at_or_zero)(x, taps.at[0][p]);
-            else if (all == 4)
-                F(read_plane)(&taps, x, out, count, 4);
-            else if (all == 8)
-                F(read_plane)(&taps, x, out, count, 8);
-            else
-                F(read_plane)(&taps, x, out, count, 16);
+        F(combine)(what, lines, &taps);
+        switch (all) {
+        case 1: F(read_block)(what, &taps, x, (REAL *)out + begin, count, 1); break;
+        case 4: F(read_block)(what, &taps, x, (REAL *)out + begin, count, 4); break;
+        case 8: F(read_block)(what, &taps, x, (REAL *)out + begin, count, 8); break;
+        default: F(read_block)(what, &taps, x, (REAL *)out + begin, count, 16);
         }
     }
 }
@@ -95,7 +112,7 @@ static void F(spread)(const sample_what *what, const void *gradient, const void 
     for (ptrdiff_t begin = 0; begin < what->places; begin += SAMPLE_BLOCK) {
         const ptrdiff_t count = what->places - begin < SAMPLE_BLOCK ? what->places - begin : SAMPLE_BLOCK;
         F(place_block)(what, grid + begin * what->dims, count, lines);
-        F(combine)(what, count, lines, &taps);
+        F(combine)(what, lines, &taps);
         for (ptrdiff_t c = first; c < stop; c++) {
             const REAL *g = (const REAL *)gradient + c * what->places + begin;
             REAL *out = (REAL *)to + c * what->plane;
@@ -114,20 +131,24 @@ static void F(slope)(const sample_what *what, const void *gradient, const void *
     const REAL *grid = places;
     F(sample_line) lines[3];
     F(sample_taps) taps;
-    REAL dots[F(MOST_TAPS)][SAMPLE_BLOCK];
+    REAL dots[F(MOST_TAPS)][SAMPLE_BLOCK] __attribute__((aligned(64)));
     const int reach = F(reach)(what), all = F(taps_of)(what), dims = what->dims;
     for (; begin < end; begin += SAMPLE_BLOCK) {
         const ptrdiff_t count = end - begin < SAMPLE_BLOCK ? end - begin : SAMPLE_BLOCK;
         F(place_block)(what, grid + begin * dims, count, lines);
-        F(combine)(what, count, lines, &taps);
+        F(combine)(what, lines, &taps);
         for (int k = 0; k < all; k++)
             for (ptrdiff_t p = 0; p < count; p++)
                 dots[k][p] = 0;
         for (ptrdiff_t c = 0; c < what->channels; c++) {
             const REAL *g = (const REAL *)gradient + c * what->places + begin, *x = (const REAL *)from + c * what->plane;
-            for (int k = 0; k < all; k++)
-                for (ptrdiff_t p = 0; p < count; p++)
+            for (int k = 0; k < all; k++) {
+                ptrdiff_t p = 0;
+                for (; p + LANES <= count; p += LANES)
+                    *(V_U *)&dots[k][p] += V_AT(g, p) * F(gathered)(x, *(const VI *)&taps.at[k][p]);
+                for (; p < count; p++)
                     dots[k][p] += g[p] * F(at_or_zero)(x, taps.at[k][p]);
+            }
         }
         for (int i = 0; i < dims; i++) {
             REAL *out = (REAL *)to + begin * dims + dims - 1 - i, sums[SAMPLE_BLOCK] = {0};

@@ -7,24 +7,30 @@ typedef struct {
     REAL by[4][SAMPLE_BLOCK], slope[4][SAMPLE_BLOCK];
 } F(sample_line);
 
+/* What comes next is written without branches, so that all of a loop becomes vectors: & and | in the place of && and ||. */
+
 /* The place inside that one outside stands for, and its slope: 0 at the bounds themselves, as in PyTorch. */
 ALWAYS_INLINE REAL F(padded)(REAL x, REAL size, int padding, bool corners, REAL *slope) {
     if (padding == SAMPLE_ZEROS)
         return x;
-    if (padding == SAMPLE_REFLECTION) {
-        const REAL low = corners ? 0 : (REAL)-0.5, span = corners ? size - 1 : size;
-        const REAL from = x - low, away = F(abs_)(from), flips = F(floor_)(away / span), extra = away - flips * span;
-        const bool even = flips - 2 * F(floor_)(flips / 2) == 0;
-        *slope = span == 0 ? 0 : (from < 0) == even ? -*slope : *slope;
-        x = span == 0 ? x * 0 : even ? extra + low : span - extra + low;
-    }
     const REAL last = size - 1;
-    *slope = x > 0 && x < last ? *slope : 0;
-    return x > 0 ? (x < last ? x : last) : 0; /* NaN is the first element */
+    if (padding == SAMPLE_REFLECTION) {
+        const REAL low = corners ? 0 : (REAL)-0.5, span = corners ? last : size;
+        const REAL from = x - low, away = F(abs_)(from), flips = F(floor_)(away / span), extra = away - flips * span;
+        const REAL odd = flips - 2 * F(floor_)(flips / 2), turned = span - extra, sign = from < 0 ? (REAL)-1 : (REAL)1;
+        *slope *= odd == 0 ? sign : -sign;
+        x = (odd == 0 ? extra : turned) + low;
+    }
+    *slope = (x > 0) & (x < last) ? *slope : 0;
+    x = x > 0 ? x : 0; /* NaN is the first element, and so is all of a plane that has no other (span is 0) */
+    return x < last ? x : last;
 }
 
 /* A whole number as an index where it is one of the image's, else -1. */
-ALWAYS_INLINE INT F(inside)(REAL x, REAL size) { return x >= 0 && x < size ? (INT)x : -1; }
+ALWAYS_INLINE INT F(inside)(REAL x, REAL size) {
+    x = (x >= 0) & (x < size) ? x : -1;
+    return (INT)x;
+}
 
 /* Works out a line from a block of coordinates along a dim of that length. */
 ALWAYS_INLINE void F(place)(int mode, int padding, bool corners, const REAL *grid, ptrdiff_t length, F(sample_line) *line) {
@@ -35,7 +41,6 @@ ALWAYS_INLINE void F(place)(int mode, int padding, bool corners, const REAL *gri
             x = F(padded)(x, size, padding, corners, &slope);
         if (mode == SAMPLE_NEAREST) {
             line->at[0][p] = F(inside)(F(round_)(x), size);
-            line->by[0][p] = 1;
             continue;
         }
         const REAL low = F(floor_)(x), t = x - low;
@@ -61,19 +66,35 @@ ALWAYS_INLINE void F(place)(int mode, int padding, bool corners, const REAL *gri
 
 #define PADDED(mode)                                                                                          \
     if (what->padding == SAMPLE_ZEROS)                                                                        \
-        F(place)(mode, SAMPLE_ZEROS, corners, along, what->size[i], &lines[i]);                               \
+        F(place)(mode, SAMPLE_ZEROS, corners, along[i], what->size[i], &lines[i]);                               \
     else if (what->padding == SAMPLE_BORDER)                                                                  \
-        F(place)(mode, SAMPLE_BORDER, corners, along, what->size[i], &lines[i]);                              \
+        F(place)(mode, SAMPLE_BORDER, corners, along[i], what->size[i], &lines[i]);                              \
     else                                                                                                      \
-        F(place)(mode, SAMPLE_REFLECTION, corners, along, what->size[i], &lines[i])
+        F(place)(mode, SAMPLE_REFLECTION, corners, along[i], what->size[i], &lines[i])
+
+/* A block's coordinates dim by dim: x, the place along the last dim, comes first in the grid. What is read back as vectors is
+   written as vectors, since a load waits for smaller stores to reach the cache. */
+static void F(split)(const sample_what *what, const REAL *grid, ptrdiff_t count, REAL along[3][SAMPLE_BLOCK]) {
+    const int dims = what->dims;
+    ptrdiff_t p = 0;
+    if (count < SAMPLE_BLOCK)
+        memset(along, 0, (size_t)dims * sizeof *along);
+    for (; dims == 2 && p + LANES <= count; p += LANES) {
+        const V low = *(const V_U *)(grid + 2 * p), high = *(const V_U *)(grid + 2 * p + LANES);
+        *(V_U *)(along[1] + p) = F(unzip)(low, high, 0);
+        *(V_U *)(along[0] + p) = F(unzip)(low, high, 1);
+    }
+    for (; p < count; p++)
+        for (int i = 0; i < dims; i++)
+            along[i][p] = grid[p * dims + dims - 1 - i];
+}
 
 /* The lines of all dims of a block, whose first `count` places are there. */
 static void F(place_block)(const sample_what *what, const REAL *grid, ptrdiff_t count, F(sample_line) *lines) {
-    REAL along[SAMPLE_BLOCK] = {0};
+    REAL along[3][SAMPLE_BLOCK];
     const bool corners = what->corners;
+    F(split)(what, grid, count, along);
     for (int i = 0; i < what->dims; i++) {
-        for (ptrdiff_t p = 0; p < count; p++)
-            along[p] = grid[p * what->dims + what->dims - 1 - i]; /* x, the place along the last dim, comes first */
         if (what->mode == SAMPLE_LINEAR) {
             PADDED(SAMPLE_LINEAR);
         } else if (what->mode == SAMPLE_NEAREST) {

@@ -79,3 +79,18 @@ ALWAYS_INLINE void F(turn_planes)(const REAL *x, ptrdiff_t plane, ptrdiff_t plan
         for (ptrdiff_t i = 0; i < LANES; i++)
             made[j * LANES + i] = i < planes ? x[i * plane + j] : 0;
 }
+
+/* The sum of each of LANES vectors: neighbours in halves, as often as it takes. */
+ALWAYS_INLINE void F(sum_each)(const V *vectors, REAL *made) {
+    V a[LANES];
+#pragma GCC unroll 16
+    for (int i = 0; i < LANES; i++)
+        a[i] = vectors[i];
+#pragma GCC unroll 4
+    for (int count = LANES / 2; count; count /= 2) {
+#pragma GCC unroll 8
+        for (int i = 0; i < count; i++)
+            a[i] = ZIP(a[i], a[i + count], 0) + ZIP(a[i], a[i + count], LANES / 2);
+    }
+    F(store)(made, a[0]);
+}

@@ -1,0 +1,22 @@
+/* Rows of a table, bag by bag: what is asked for, and the loops that each instruction set fills. */
+#ifndef TENSORCORE_NATIVE_BAGS_H
+#define TENSORCORE_NATIVE_BAGS_H
+
+#include "types.h"
+
+enum { BAG_SUM, BAG_MEAN, BAG_LARGEST };
+
+typedef struct {
+    const void *table, *scales; /* what each row is times; NULL for nothing */
+    void *made;
+    const int64_t *index, *offsets;
+    ptrdiff_t bags, count, width; /* indices, and elements of a row */
+    bool last;                    /* the end of the last bag is an offset too */
+    int mode, type;
+} bag_run;
+
+typedef struct {
+    void (*of[2])(const bag_run *run, ptrdiff_t begin, ptrdiff_t end); /* TYPE_F32, TYPE_F64; bags [begin, end) */
+} bag_loops;
+
+#endif

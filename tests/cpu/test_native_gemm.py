@@ -97,6 +97,17 @@ def test_left_sides_turned_over_between_others(rows, columns, step, dtype):
         assert_product(kernel("matmul")[0](turned.T, np.asfortranarray(y)), turned.T, y)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("inner", [15, 64, 257, 784])
+def test_right_sides_turned_over_between_others(inner, dtype):
+    """Blocks that are turned over and what is left of them, in sums of one part and of several, take nothing from beside them."""
+    x = numbers(30, inner, dtype=dtype)
+    for columns in (5, 16, 40, 67):
+        beside = np.full((columns, inner + 9), np.nan, dtype)
+        beside[:, 4:-5] = numbers(columns, inner, dtype=dtype)
+        assert_product(kernel("matmul_nt")[0](x, beside[:, 4:-5]), x, beside[:, 4:-5].T)
+
+
 @pytest.mark.parametrize(("left", "right"), [
     ((3, 4, 5), (3, 5, 6)), ((2, 3, 4, 5), (5, 6)), ((4, 5), (2, 3, 5, 6)), ((2, 1, 4, 5), (3, 5, 6)),
     ((1, 4, 5), (7, 5, 2)), ((3, 0, 5), (3, 5, 6)), ((3, 4, 0), (3, 0, 6)), ((0, 4, 5), (0, 5, 6)),

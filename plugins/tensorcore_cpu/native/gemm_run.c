@@ -11,6 +11,7 @@ DECLARE_LOOPS(gemm_loops, gemm_loops);
 enum {
     PACKED_BYTES = 4 << 20,  /* of the right side at a time: it stays in the last cache */
     WHOLE_BYTES = 300 << 10, /* rows of the left side that stay in one piece, and so in the second cache */
+    PART_INNER = 16,         /* parts of the inner dim but the last are whole vectors: what is turned over leaves no rest */
     LEFT_COLUMNS = 256,      /* with more of them packing the left side pays; with fewer, reading it where it lies took 2 to 8 % less */
     LEFT_ALIAS = 4096,       /* bytes from row to row that lie in the same lines of the first cache */
     PACKING_COLUMNS = 8,     /* packing a row takes about as long as multiplying it by so many columns */
@@ -209,7 +210,8 @@ bool gemm_run(native_type type, const gemm_job *job) {
     product all = {.job = job, .real = real, .size = TYPE_SIZE[type]};
     const ptrdiff_t threads = job->rows * job->columns * job->inner < GEMM_WORK ? 1 : native_threads();
     const ptrdiff_t most_inner = job->pairs ? real->most_inner / 2 : real->most_inner; /* a part's sum has two products a pair */
-    const ptrdiff_t inner = parts_of(job->inner, parts_of(job->inner, most_inner));
+    const ptrdiff_t parts = parts_of(job->inner, most_inner);
+    const ptrdiff_t inner = parts > 1 ? rounded_up(parts_of(job->inner, parts), PART_INNER) : job->inner;
     const ptrdiff_t most = PACKED_BYTES / (inner * (ptrdiff_t)all.size) / real->width * real->width;
     const ptrdiff_t columns = at_most(rounded_up(job->columns, real->width), most);
     all.part.inner = inner;

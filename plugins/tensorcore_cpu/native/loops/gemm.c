@@ -25,7 +25,7 @@ enum { PACKED, LYING, ORDERED, STRIPPED, LIVE, TILE_KINDS }; /* what the left ro
 enum { MANY_REGISTERS = VECTOR == 64 }; /* 32 of them: sixteen sums and what they are of */
 /* Lists of what is not zero: of blocks of the inner dim, of which PANELS panels of the right side stay in the first cache. Rows
    that are fuller than FULL of FULL_OF are no lists, and fewer lists than one of FEW_LISTS rows are not worth their making. */
-enum { BLOCK = 64, PANELS = MANY_REGISTERS ? 3 : 4, FULL = 11, FULL_OF = 16, FEW_LISTS = 8 };
+enum { BLOCK = 64, PANELS = MANY_REGISTERS ? 3 : 4, FULL = 3, FULL_OF = 4, FEW_LISTS = 8 };
 enum { ALIVE = 15, ALIVE_OF = 16 }; /* at most so much of a tile's inner dim, for it to be looked up */
 enum { INNER = 256, BLOCKS = INNER / BLOCK, FEW_TILES = 2 /* of rows, for which packing the right side does not pay */ };
 

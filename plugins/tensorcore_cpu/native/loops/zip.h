@@ -11,16 +11,28 @@
 #define ZIP_16(a, b, x)                                                                                         \
     __builtin_shufflevector(a, b, x, 16 + x, 1 + x, 17 + x, 2 + x, 18 + x, 3 + x, 19 + x, 4 + x, 20 + x, 5 + x, \
                             21 + x, 6 + x, 22 + x, 7 + x, 23 + x)
-/* Two vectors of 16 bytes in one, and two vectors of 32 bytes interleaved within their halves, from element x of each half
-   on: one instruction each. Their names end as those of the loops do. */
-#define join_f32(a, b) __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7)
-#define join_f64(a, b) __builtin_shufflevector(a, b, 0, 1, 2, 3)
-#define zip_halves_f32(a, b, x) __builtin_shufflevector(a, b, x, 8 + x, 1 + x, 9 + x, 4 + x, 12 + x, 5 + x, 13 + x)
-#define zip_halves_f64(a, b, x) __builtin_shufflevector(a, b, x, 4 + x, 2 + x, 6 + x)
+/* Vectors of 16 bytes in one, and two vectors interleaved within their parts of 16 bytes, from element x of each part on:
+   one instruction for each of two. Their names end as those of the loops do. */
+#define JOIN_2(a, b) __builtin_shufflevector(a, b, 0, 1, 2, 3)
+#define JOIN_4(a, b) __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7)
+#define JOIN_8(a, b) __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)
+#if VECTOR == 64
+#define join_f32(x) JOIN_8(JOIN_4(x[0], x[1]), JOIN_4(x[2], x[3]))
+#define join_f64(x) JOIN_4(JOIN_2(x[0], x[1]), JOIN_2(x[2], x[3]))
+#define zip_parts_f32(a, b, x)                                                                                        \
+    __builtin_shufflevector(a, b, x, 16 + x, 1 + x, 17 + x, 4 + x, 20 + x, 5 + x, 21 + x, 8 + x, 24 + x, 9 + x, 25 + x, \
+                            12 + x, 28 + x, 13 + x, 29 + x)
+#define zip_parts_f64(a, b, x) __builtin_shufflevector(a, b, x, 8 + x, 2 + x, 10 + x, 4 + x, 12 + x, 6 + x, 14 + x)
+#else
+#define join_f32(x) JOIN_4(x[0], x[1])
+#define join_f64(x) JOIN_2(x[0], x[1])
+#define zip_parts_f32(a, b, x) __builtin_shufflevector(a, b, x, 8 + x, 1 + x, 9 + x, 4 + x, 12 + x, 5 + x, 13 + x)
+#define zip_parts_f64(a, b, x) __builtin_shufflevector(a, b, x, 4 + x, 2 + x, 6 + x)
+#endif
 #define join_i32 join_f32
 #define join_i64 join_f64
-#define zip_halves_i32 zip_halves_f32
-#define zip_halves_i64 zip_halves_f64
+#define zip_parts_i32 zip_parts_f32
+#define zip_parts_i64 zip_parts_f64
 /* Every second element of two vectors, from element x on. */
 #define UNZIP_2(a, b, x) __builtin_shufflevector(a, b, x, 2 + x)
 #define UNZIP_4(a, b, x) __builtin_shufflevector(a, b, x, 2 + x, 4 + x, 6 + x)

@@ -59,6 +59,8 @@ typedef struct {
     bool (*find_live)(const gemm_job *job, const gemm_part *part, const void *left, int32_t *live);
     /* Columns [begin, end) of a job whose left_inner and right_inner are 1. */
     void (*dots)(const gemm_job *job, ptrdiff_t begin, ptrdiff_t end);
+    /* The rows and columns of a part of a job with right_column 1, whose sums are short; `before` may be what is made. */
+    void (*thin)(const gemm_job *job, const gemm_part *part);
 } gemm_real_loops;
 
 typedef struct {

@@ -46,7 +46,7 @@ def test_short_sums(dtype, threads):
         x, y = numbers(rows, inner, dtype=dtype), numbers(inner, columns, dtype=dtype)
         exact, bound = summed(x, y)
         for left in (x, np.asfortranarray(x), np.repeat(x, 2, 1)[:, ::2], x[::-1].copy()[::-1]):
-            for right in (y, np.repeat(y, 2, 0)[::2], y[::-1].copy()[::-1]):
+            for right in (y, np.asfortranarray(y), np.repeat(y, 2, 0)[::2], np.repeat(y.T, 2, 0)[::2].T):
                 got = kernel("matmul")[0](left, right)
                 assert (got.dtype, got.shape) == (x.dtype, exact.shape)
                 assert (abs(got - exact) <= bound).all(), (rows, inner, columns)

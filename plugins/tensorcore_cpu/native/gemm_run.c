@@ -22,8 +22,7 @@ enum {
     DOT_ROWS = 12,           /* at most so many rows, with sums of at least so many numbers, go without any packing */
     DOT_INNER = 128,
     DOT_WORK = 1 << 18,      /* multiplications of these, which wait for memory, that are worth a second thread */
-    THIN_INNER = 16,         /* sums of at most so many numbers are made of sides where they lie, */
-    THIN_ROWS = 16,          /* of so many rows, or */
+    THIN_ROWS = 16,          /* short sums of so many rows are made of sides where they lie, or */
     THIN_MADE = 1 << 20,     /* so many results whose rows are whole vectors: tiles are as fast with more */
     THIN_PIECE = 1 << 14,    /* elements of the result that are one piece of such work, */
     THIN_PIECES = 4,         /* of which so many are worth a second thread */
@@ -134,7 +133,7 @@ static void dots_body(void *context, npy_intp begin, npy_intp end) {
 static void thin_body(void *context, npy_intp begin, npy_intp end) {
     const dots_work *work = context;
     const gemm_job *job = work->job;
-    gemm_part part = {.rows = job->rows, .columns = job->columns};
+    gemm_part part = {.rows = job->rows, .columns = job->columns, .inner = job->inner};
     if (job->rows > job->columns) {
         part.row = begin * work->step;
         part.rows = at_most(end * work->step, job->rows) - part.row;
@@ -147,7 +146,8 @@ static void thin_body(void *context, npy_intp begin, npy_intp end) {
 
 static bool is_thin(const gemm_real_loops *real, const gemm_job *job) {
     const bool whole = job->columns % real->lanes == 0 && job->rows * job->columns <= THIN_MADE;
-    return job->inner <= THIN_INNER && job->right_column == 1 && !job->pairs && (whole || job->rows <= THIN_ROWS);
+    const bool side = job->right_column == 1 || job->right_inner == 1;
+    return job->inner <= GEMM_THIN && side && !job->pairs && (whole || job->rows <= THIN_ROWS);
 }
 
 /* Rows and columns of the pieces: those of all the ways to cut whose slowest thread is done first. Of two such ways the one

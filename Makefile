@@ -9,7 +9,7 @@
 #   make arm               the C kernels built for ARM, and their tests under an emulator
 #   make lint              ruff and mypy; `make format` mends what ruff can
 #   make bench             the table of times and memory beside PyTorch          (ARGS="--only tiny --page docs/performance.md")
-#   make bench-ops         each op beside PyTorch at two sizes, and the slow ones in docs/performance.md
+#   make bench-ops         each op beside PyTorch at four sizes, and the slow ones in docs/performance.md
 #   make dashboard         asv over the last commits, drawn in .asv/html         (ARGS="--commits 5 --whole")
 #   make continuous        counts beside BASE, which must not grow, and times, which warn (BASE=main ARGS=--no-time)
 #   make bench-collective  collectives and a distributed step beside PyTorch over gloo, in docs/distributed.md

@@ -14,6 +14,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from .benchmarks.ops import SIZES
 from .units import share, shown
 
 __all__ = ["CAUSES", "UNKNOWN", "Cause", "explained", "known_causes", "missed", "unexplained", "write"]
@@ -183,7 +184,7 @@ def _rows(results: list[Result]) -> str:
 
 def _ops(results: list[Result], known: list[Cause], processor: str) -> str:
     lines = []
-    for wanted in ("small", "large", "everyday"):
+    for wanted in (*SIZES, "everyday"):
         ratios = sorted(one["ratio"] for one in results if wanted in _parts(one["row"]))
         if ratios:
             ahead, slow = sum(r <= 1.0 for r in ratios), sum(r > SLOW for r in ratios)

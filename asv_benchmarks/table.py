@@ -160,7 +160,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m asv_benchmarks.table", description="The table of ratios.")
     parser.add_argument("--ours", default="tensorcore:cpu", help="library:device on the left, for example torch:cpu")
     parser.add_argument("--peer", default="torch", help="library:device on the right: torch, numpy, jax, torch:cuda:0")
-    parser.add_argument("--ops", action="store_true", help="every op of the registry instead, small and large")
+    parser.add_argument("--ops", action="store_true", help="every op of the registry instead, in four sizes")
     parser.add_argument("--only", default="", help="rows whose name contains this text")
     parser.add_argument(
         "--large", action="store_true", help="only the rows that are too large for the caches, on one thread"

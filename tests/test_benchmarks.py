@@ -17,7 +17,7 @@ import pytest
 
 import tensorcore
 from asv_benchmarks import gpu, gpu_rows, gpu_table, harness, lines, table
-from asv_benchmarks.benchmarks import everyday, import_time, memory, ops
+from asv_benchmarks.benchmarks import everyday, import_time, memory
 from asv_benchmarks.harness import (
     Comparison,
     Peer,
@@ -120,12 +120,6 @@ def test_no_suite_has_a_name_that_asv_calls() -> None:
         assert not {name.lower() for name in vars(module)} & {"setup", "teardown", "setup_cache"}, module.__name__
 
 
-@pytest.mark.parametrize("name", [*ops.PUBLIC, *ops.WRITING])
-def test_every_op_has_a_benchmark(name) -> None:
-    """No op that programs call can be entered into the registry without a call that times it, nor a form of it that writes."""
-    assert ops.ready(tensorcore, "cpu", name, "small")() is not NotImplemented
-
-
 EVERYDAY = Setups()
 
 
@@ -133,13 +127,6 @@ EVERYDAY = Setups()
 def test_everyday_calls_run(row) -> None:
     """Each call runs twice, after those before it."""
     prepare(row, open_peer("tensorcore:cpu"), EVERYDAY).run(2)
-
-
-def test_an_op_without_a_benchmark_is_found(monkeypatch) -> None:
-    """An op that is entered without samples has nothing that times it, and the error says what to give it."""
-    monkeypatch.setattr(ops.OPS["relu"], "samples", None)
-    with pytest.raises(LookupError, match="relu: expected an op with samples, got one without"):
-        test_every_op_has_a_benchmark("relu")
 
 
 def test_peers_are_the_devices_that_compute_and_what_is_installed(monkeypatch) -> None:
@@ -186,14 +173,6 @@ def test_rows_of_one_setup_share_what_it_made() -> None:
             prepare(Row("r", "torch.made.append('a')", body), peer, setups, layout)
     prepare(Row("r", "torch.made.append('b')", "3"), peer, setups)
     assert made == ["a", "a", "b"]
-
-
-def test_a_larger_sample_keeps_what_fits() -> None:
-    """Sizes that were equal grow alike, sizes of one stay, and the largest argument gets the size that was asked for."""
-    (a, b), _ = ops.sampled("mm", 10.0)
-    assert a.shape[1] == b.shape[0] >= 20
-    (x, _), _ = ops.sampled("add", 50.0)
-    assert x.shape == (150, 200)
 
 
 def test_a_row_without_numpy_form_is_not_available() -> None:

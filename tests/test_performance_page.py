@@ -49,11 +49,16 @@ def test_slow_ops_are_listed_slowest_first(tmp_path: Path) -> None:
     path = tmp_path / "page.md"
     path.write_text("<!-- ops -->\n<!-- end -->\n")
     rows = [row("op add small", 0.5), row("op far small", 9.0), row("op slow large", 4.0), row("op near large", 2.0)]
+    rows += [row("op add thin", 0.5), row("op add long", 5.0)]
     page.write(path, rows, {}, ops=True)
     text = path.read_text()
     assert "Small: 2 ops, 1 at or ahead of PyTorch, 1 slower than 3x" in text
+    assert (
+        text.index("Large: 2 ops") < text.index("Thin: 1 ops, 1 at or ahead") < text.index("Long: 1 ops, 0 at or ahead")
+    )
     listed = [line for line in text.splitlines() if line.startswith("| ")][2:]
-    assert listed == ["| far | small | 9.0 | not looked into yet |", "| slow | large | 4.0 | not looked into yet |"]
+    slow = ["far | small | 9.0", "add | long | 5.0", "slow | large | 4.0"]
+    assert listed == [f"| {one} | not looked into yet |" for one in slow]
 
 
 def test_a_page_without_marks_is_refused(tmp_path: Path) -> None:

@@ -176,21 +176,6 @@ def test_division_of_far_numbers(x, y, dtype):
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
-@pytest.mark.parametrize("name", [
-    *(f"{shifted}chebyshev_polynomial_{kind}" for shifted in ("", "shifted_") for kind in "tuvw"),
-    "hermite_polynomial_h", "hermite_polynomial_he", "laguerre_polynomial_l", "legendre_polynomial_p",
-])  # fmt: skip
-def test_orthogonal_polynomials_are_scipys(name, dtype):
-    """Of orders up to 20, negative and broken ones, inside and outside of the interval they are orthogonal on."""
-    native, fallback = kernel(name)
-    x, n = np.meshgrid(np.linspace(-1.5, 1.5, 31), [-3, -1, -0.5, 0, 0.5, 1, 2, 3.7, 6, 7, 12, 20, np.nan])
-    expected = fallback(x.ravel(), n.ravel())
-    found = native(x.ravel().astype(dtype), n.ravel().astype(dtype))
-    scale = np.maximum(np.abs(expected), 1)
-    assert (np.abs(found - expected) / scale <= 2000 * np.finfo(dtype).eps).all()
-
-
-@pytest.mark.parametrize("dtype", FLOATS)
 def test_exp_and_log_know_denormals(dtype):
     """Results and operands below the least normal number keep their digits."""
     exp, log = kernel("exp")[0], kernel("log")[0]

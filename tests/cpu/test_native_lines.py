@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+import tensorcore
+
 from .native import assert_same, awkward, kernel, needs_native
 
 pytestmark = needs_native
@@ -176,6 +178,30 @@ def test_distances_by_other_norms_and_of_batches(dtype, p, isa):
     with np.errstate(all="ignore"):
         for y in (x[::-1].copy(), x[:, ::-1].copy()):
             np.testing.assert_allclose(native(x, y, p=p), fallback(x, y, p=p), rtol=1e-5)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("p", [1.0, 2.0, np.inf])
+def test_distances_of_few_long_rows(dtype, p, threads, isa):
+    """Rows that are read as they lie, of any length around whole vectors, one by one and in batches; NaN and infinities too."""
+    tensorcore.set_num_threads(threads)
+    (native, fallback), (pairs, slow) = kernel("cdist"), kernel("pdist")
+    random = np.random.default_rng(8)
+    for width in (128, 129, 159, 160, 161, 1027, 20_003):
+        for batch, rows, others in (((), 5, 3), ((), 1, 1), ((), 70, 2), ((3, 2), 4, 7), ((), 6, 7)):
+            x, y = [random.standard_normal((*batch, count, width)).astype(dtype) for count in (rows, others)]
+            expected = fallback(x.astype(np.longdouble), y.astype(np.longdouble), p=p).astype(dtype)
+            np.testing.assert_allclose(native(x, y, p=p), expected, rtol=16 * float(np.finfo(dtype).eps))
+        x = random.standard_normal((7, width)).astype(dtype)
+        expected = slow(x.astype(np.longdouble), p=p).astype(dtype)
+        np.testing.assert_allclose(pairs(x, p=p), expected, rtol=16 * float(np.finfo(dtype).eps))
+    for value in (np.nan, np.inf, np.finfo(dtype).smallest_subnormal):
+        for at in (0, 17, 158):
+            x = np.zeros((3, 159), dtype)
+            x[1, at] = value
+            expected = [abs(value), 0, abs(value)] if p != 2 or value > 1 or value != value else [0, 0, 0]
+            np.testing.assert_array_equal(pairs(x, p=p), np.array(expected, dtype))
 
 
 @pytest.mark.parametrize("dtype", FLOATS)

@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+import tensorcore
+
 from .native import awkward, kernel, layouts, needs_native
 
 pytestmark = [needs_native, pytest.mark.usefixtures("isa")]
@@ -69,3 +71,22 @@ def test_slices_are_shortened_in_place(dtype):
             place = view.copy(order="K")
             assert native(place, p=2.0, dim=dim, maxnorm=2.5, out=place) is place
             np.testing.assert_allclose(place, expected, rtol=8 * float(np.finfo(dtype).eps))
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("p", [1.0, 2.0])
+@pytest.mark.parametrize(
+    ("shape", "dim"),
+    [((50_003, 3), 0), ((3, 50_003), 1), ((301, 200), 1), ((130, 17), 0), ((7, 129, 2), 1), ((0, 3), 0)],
+)
+def test_many_slices_are_shortened_each_by_itself(shape, dim, p, dtype, threads):
+    """Thin tensors: as NumPy's to 8 roundings, with slices that are many, short, or one element of each row; some are left as they are."""
+    tensorcore.set_num_threads(threads)
+    native, fallback = kernel("renorm")
+    x = np.random.default_rng(8).standard_normal(shape).astype(dtype)
+    sizes = (abs(x) ** p).sum(axis=tuple(d for d in range(x.ndim) if d != dim)) ** (1 / p)
+    most = float(np.median(sizes)) if x.size else 1.0
+    got, expected = (one(x, p=p, dim=dim, maxnorm=most) for one in (native, fallback))
+    np.testing.assert_allclose(got, expected, 8 * np.finfo(dtype).eps)
+    assert x.size == 0 or 0 < (got == x).mean() < 1

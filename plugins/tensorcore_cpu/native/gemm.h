@@ -5,6 +5,7 @@
 #include "types.h"
 
 enum { GEMM_WORK = 1 << 19 }; /* multiplications that are worth a second thread: 9 us of a Zen 4, of which its call takes 1 */
+enum { GEMM_THIN = 16 }; /* numbers of a short sum, at most: both sides are read where they lie */
 
 /* made[i, j] = before[i, j] + sum over k of left[i, k] * right[k, j]. */
 typedef struct {
@@ -62,6 +63,8 @@ typedef struct {
     bool (*find_live)(const gemm_job *job, const gemm_part *part, const void *left, int32_t *live);
     /* Columns [begin, end) of a job whose left_inner and right_inner are 1. */
     void (*dots)(const gemm_job *job, ptrdiff_t begin, ptrdiff_t end);
+    /* The rows and columns of a part of a job whose sums have at most GEMM_THIN numbers; `before` may be what is made. */
+    void (*thin)(const gemm_job *job, const gemm_part *part);
 } gemm_real_loops;
 
 typedef struct {

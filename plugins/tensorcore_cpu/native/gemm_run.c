@@ -23,6 +23,10 @@ enum {
     DOT_ROWS = 12,           /* at most so many rows, with sums of at least so many numbers, go without any packing */
     DOT_INNER = 128,
     DOT_WORK = 1 << 18,      /* multiplications of these, which wait for memory, that are worth a second thread */
+    THIN_ROWS = 16,          /* short sums of so many rows are made of sides where they lie, or */
+    THIN_MADE = 1 << 20,     /* so many results whose rows are whole vectors: tiles are as fast with more */
+    THIN_PIECE = 1 << 14,    /* elements of the result that are one piece of such work, */
+    THIN_PIECES = 4,         /* of which so many are worth a second thread */
 };
 
 static ptrdiff_t at_most(ptrdiff_t a, ptrdiff_t b) { return a < b ? a : b; }
@@ -118,11 +122,33 @@ static void multiply_body(void *context, npy_intp begin, npy_intp end) {
 typedef struct {
     const gemm_job *job;
     const gemm_real_loops *real;
+    ptrdiff_t step; /* of thin ones: rows or columns of a piece */
 } dots_work;
 
 static void dots_body(void *context, npy_intp begin, npy_intp end) {
     const dots_work *work = context;
     work->real->dots(work->job, begin, end);
+}
+
+/* Pieces of the longer side of what is made. */
+static void thin_body(void *context, npy_intp begin, npy_intp end) {
+    const dots_work *work = context;
+    const gemm_job *job = work->job;
+    gemm_part part = {.rows = job->rows, .columns = job->columns, .inner = job->inner};
+    if (job->rows > job->columns) {
+        part.row = begin * work->step;
+        part.rows = at_most(end * work->step, job->rows) - part.row;
+    } else {
+        part.column = begin * work->step;
+        part.columns = at_most(end * work->step, job->columns) - part.column;
+    }
+    work->real->thin(job, &part);
+}
+
+static bool is_thin(const gemm_real_loops *real, const gemm_job *job) {
+    const bool whole = job->columns % real->lanes == 0 && job->rows * job->columns <= THIN_MADE;
+    const bool side = job->right_column == 1 || job->right_inner == 1;
+    return job->inner <= GEMM_THIN && side && !job->pairs && (whole || job->rows <= THIN_ROWS);
 }
 
 /* Rows and columns of the pieces: those of all the ways to cut whose slowest thread is done first. Of two such ways the one
@@ -201,8 +227,14 @@ bool gemm_run(native_type type, const gemm_job *job) {
         return gemm_run_bf16(job);
     const gemm_real_loops *real = gemm_real(type);
     if (job->rows <= DOT_ROWS && job->inner >= DOT_INNER && job->left_inner == 1 && job->right_inner == 1) {
-        dots_work work = {job, real};
+        dots_work work = {.job = job, .real = real};
         native_parallel(job->columns, rounded_up(DOT_WORK / (job->rows * job->inner) + 1, 4), dots_body, &work);
+        return true;
+    }
+    if (is_thin(real, job)) {
+        const ptrdiff_t longer = job->rows > job->columns ? job->rows : job->columns;
+        dots_work work = {job, real, rounded_up(THIN_PIECE * longer / (job->rows * job->columns) + 1, real->width)};
+        native_parallel(parts_of(longer, work.step), THIN_PIECES, thin_body, &work);
         return true;
     }
     if (native_blas_run(type, job))

@@ -15,7 +15,7 @@ enum { DIM, KEEPDIM, POWER, OPTIONS };
 static PyObject *names[OPTIONS], *addr_names[3];
 static const char *const NAMES[OPTIONS] = {"dim", "keepdim", "p"};
 
-enum { GRAIN = 1 << 14, SHORT = 16 }; /* elements a thread; of rows that are summed side by side */
+enum { GRAIN = 1 << 14, SHORT = 16, LONG_WIDTH = 128 }; /* elements a thread; of rows that are summed side by side; of rows that lie as they are */
 
 typedef struct {
     const char *x, *y;
@@ -28,6 +28,7 @@ typedef struct {
     pairs_run run;
     native_type type;
     const char *others;  /* the rows that those of a batch meet, which are packed matrix by matrix */
+    bool as_they_lie;    /* long rows, of which too few meet to fill a panel */
     _Atomic bool failed; /* there was no memory for that */
 } distances;
 
@@ -220,15 +221,17 @@ static void run_pairs(void *context, npy_intp begin, npy_intp end) {
 static void run_batch(void *context, npy_intp begin, npy_intp end) {
     distances *all = context;
     const npy_intp size = TYPE_SIZE[all->type], rows = all->run.rows, width = all->run.width, others = all->run.others;
-    char *packed = room_for(others, width, all->type);
-    if (!packed)
+    char *packed = all->as_they_lie ? NULL : room_for(others, width, all->type);
+    if (!packed && !all->as_they_lie)
         all->failed = true;
-    for (npy_intp i = begin; packed && i < end; i++) {
+    for (npy_intp i = begin; !all->failed && i < end; i++) {
         pairs_run run = all->run;
+        const char *lying = all->others + i * others * width * size;
         run.x += i * rows * width * size;
         run.made += i * rows * others * size;
-        run.packed = packed;
-        pack_rows(all->others + i * others * width * size, others, width, all->type, packed);
+        run.packed = packed ? packed : lying;
+        if (packed)
+            pack_rows(lying, others, width, all->type, packed);
         for (npy_intp first = 0; first < rows; first += PAIR_ROWS)
             all->pairs(&run, first);
     }
@@ -251,9 +254,15 @@ static PyObject *distances_of(PyArrayObject *x, PyArrayObject *y, native_type ty
         return NULL;
     distances all = {loops->pairs[type][norm], {PyArray_BYTES(x), NULL, PyArray_BYTES(made), rows, width, others}, type,
                      y ? PyArray_BYTES(y) : NULL};
+    all.as_they_lie = width >= LONG_WIDTH && (y ? others : rows) < loops->panel[type];
+    if (all.as_they_lie)
+        all.pairs = loops->long_pairs[type][norm];
     const npy_intp work = PAIR_ROWS * (y ? others : rows) * width, blocks = (rows + PAIR_ROWS - 1) / PAIR_ROWS;
     if (count > 1) {
         native_parallel(count, native_grain(8 * GRAIN, work * blocks), run_batch, &all);
+    } else if (all.as_they_lie) {
+        all.run.packed = y ? all.others : all.run.x;
+        native_parallel(blocks, native_grain(8 * GRAIN, work), run_pairs, &all);
     } else {
         char *packed = room_for(y ? others : rows, width, type);
         all.failed = !packed;

@@ -19,6 +19,7 @@ typedef struct {
 typedef struct {
     ptrdiff_t panel[2]; /* TYPE_F32, TYPE_F64 */
     void (*pairs[2][PAIR_NORMS])(const pairs_run *run, ptrdiff_t first); /* of PAIR_ROWS rows from `first` on with all others */
+    void (*long_pairs[2][PAIR_NORMS])(const pairs_run *run, ptrdiff_t first); /* where `packed` is the others as they lie */
     /* log(e^x[0] + ... + e^x[i]) for each i: of one row, and of columns side by side, whose rows are `inner` elements apart. */
     void (*row_sums[2])(const void *x, void *made, ptrdiff_t n);
     void (*column_sums[2])(const void *x, void *made, ptrdiff_t n, ptrdiff_t inner, ptrdiff_t width);

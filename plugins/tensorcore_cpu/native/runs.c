@@ -138,8 +138,7 @@ typedef struct {
 
 static void run_slices(void *context, npy_intp begin, npy_intp end) {
     const renorm_run *run = context;
-    for (; begin < end; begin++)
-        run->shorten(&run->of, begin);
+    run->shorten(&run->of, begin, end);
 }
 
 static PyObject *run_renorm(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {

@@ -12,8 +12,8 @@ typedef struct {
     char *to;
 } shorten_run;
 
-/* Makes slice `at` of n. */
-typedef void (*runs_shorten)(const shorten_run *run, ptrdiff_t at);
+/* Makes the slices [begin, end) of n. */
+typedef void (*runs_shorten)(const shorten_run *run, ptrdiff_t begin, ptrdiff_t end);
 
 typedef struct {
     runs_shorten shorten[2]; /* TYPE_F32, TYPE_F64 */

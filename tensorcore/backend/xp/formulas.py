@@ -172,11 +172,11 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
 
     def block_diag(xs: list[Native], *, shape: tuple[int, int]) -> Native:
         """Matrices along the diagonal of zeros."""
-        made = xp.zeros(shape, xs[0].dtype)
+        made, copy = xp.zeros(shape, xs[0].dtype), backend.kernels["copy"]
         row = column = 0
         for x in xs:
             below, behind = row + x.shape[0], column + x.shape[1]
-            made[row:below, column:behind] = x
+            copy(made[row:below, column:behind], x)
             row, column = below, behind
         return made
 

@@ -1,6 +1,7 @@
 /* The loops of the elementwise family. */
 #include "functions.h"
 #include "loop.h"
+#include "polynomials.h"
 #include "power.h"
 #include "special.h"
 #include "wide.h"
@@ -134,20 +135,18 @@ BINARY_LOOP(floor_divide_f64, double, double, floor_divide_of_f64(x, y, fmod(x, 
 #endif
 
 /* The order is the second operand. */
-#define CHEBYSHEV_OF(suffix, type, name, kind, point)                                                         \
-    BINARY_LOOP(name##_##suffix, type, type, (type)chebyshev(point, y, kind))
-FLOATS(CHEBYSHEV_OF, chebyshev_polynomial_t, 't', x)
-FLOATS(CHEBYSHEV_OF, chebyshev_polynomial_u, 'u', x)
-FLOATS(CHEBYSHEV_OF, chebyshev_polynomial_v, 'v', x)
-FLOATS(CHEBYSHEV_OF, chebyshev_polynomial_w, 'w', x)
-FLOATS(CHEBYSHEV_OF, shifted_chebyshev_polynomial_t, 't', 2 * x - 1)
-FLOATS(CHEBYSHEV_OF, shifted_chebyshev_polynomial_u, 'u', 2 * x - 1)
-FLOATS(CHEBYSHEV_OF, shifted_chebyshev_polynomial_v, 'v', 2 * x - 1)
-FLOATS(CHEBYSHEV_OF, shifted_chebyshev_polynomial_w, 'w', 2 * x - 1)
-FLOATS(BINARY_OF, hermite_polynomial_h, hermite(x, y, 2))
-FLOATS(BINARY_OF, hermite_polynomial_he, hermite(x, y, 1))
-FLOATS(BINARY_OF, laguerre_polynomial_l, laguerre(x, y))
-FLOATS(BINARY_OF, legendre_polynomial_p, legendre(x, y))
+FLOATS(CHEBYSHEV_LOOP, chebyshev_polynomial_t, 't', x)
+FLOATS(CHEBYSHEV_LOOP, chebyshev_polynomial_u, 'u', x)
+FLOATS(CHEBYSHEV_LOOP, chebyshev_polynomial_v, 'v', x)
+FLOATS(CHEBYSHEV_LOOP, chebyshev_polynomial_w, 'w', x)
+FLOATS(CHEBYSHEV_LOOP, shifted_chebyshev_polynomial_t, 't', 2 * x - 1)
+FLOATS(CHEBYSHEV_LOOP, shifted_chebyshev_polynomial_u, 'u', 2 * x - 1)
+FLOATS(CHEBYSHEV_LOOP, shifted_chebyshev_polynomial_v, 'v', 2 * x - 1)
+FLOATS(CHEBYSHEV_LOOP, shifted_chebyshev_polynomial_w, 'w', 2 * x - 1)
+FLOATS(POLYNOMIAL_LOOP, hermite_polynomial_h, 0, x, 2 * x, HERMITE_H_NEXT)
+FLOATS(POLYNOMIAL_LOOP, hermite_polynomial_he, 0, x, x, HERMITE_HE_NEXT)
+FLOATS(POLYNOMIAL_LOOP, laguerre_polynomial_l, 0, x, 1 - x, LAGUERRE_NEXT)
+FLOATS(POLYNOMIAL_LOOP, legendre_polynomial_p, 0, x, x, LEGENDRE_NEXT)
 
 /* Functions */
 

@@ -12,25 +12,30 @@
 
 #define LARGE_SHAPE 1e4 /* from here on, and WITHIN that of a, Temme's expansion */
 #define WITHIN 0.13
-#define TERM_ENDS 1e-12 /* of the sum */
+#define TERM_ENDS 1e-11 /* of the sum */
 
 /* sin(pi x) / x for |x| <= 1/2, of the square */
 #define SINE_OF_HALF_TURNS(square)                                                                            \
     P8(square, -2.1915353447830204e-05, 0.00046630280576761234, -0.007370430945714348, 0.08214588661112819,   \
        -0.5992645293207919, 2.550164039877345, -5.167712780049969, 3.141592653589793)
 
-/* log of the absolute gamma function: Stirling's series from 8 on, up to where the argument is multiplied; under a half by
-   reflection, the logarithms of both factors in one. */
+/* log of the gamma function of y >= 1/2, and of `product` in it: Stirling's series from 8 on, up to where the argument is multiplied. */
+ALWAYS_INLINE double stirling(double y, double *product) {
+    double raised = y * (y + 1) * (y + 2) * (y + 3) * (y + 4) * (y + 5) * (y + 6) * (y + 7);
+    bool small = y < 8;
+    double z = small ? y + 8 : y, u = 1 / z, v = u * u;
+    double series = u * P6(v, -691. / 360360, 1. / 1188, -1. / 1680, 1. / 1260, -1. / 360, 1. / 12);
+    *product = small ? raised : 1;
+    return (z - 0.5) * log__f64(z) - z + 0.91893853320467274178 + series;
+}
+
+/* log of the absolute gamma function; under a half by reflection, the logarithms of both factors in one. */
 ALWAYS_INLINE float lgamma_of_f32(float x) {
     const double magic = 6755399441055744.0; /* 1.5 * 2^52 */
     double size = abs__f64(x), off = size < 1e9 ? x - (((double)x + magic) - magic) : 0, square = off * off;
     double sine = off * SINE_OF_HALF_TURNS(square);
     bool low = x < 0.5f;
-    double y = low ? 1 - (double)x : x, raised = y * (y + 1) * (y + 2) * (y + 3) * (y + 4) * (y + 5) * (y + 6) * (y + 7);
-    bool small = y < 8;
-    double z = small ? y + 8 : y, u = 1 / z, v = u * u, product = small ? raised : 1;
-    double series = u * P6(v, -691. / 360360, 1. / 1188, -1. / 1680, 1. / 1260, -1. / 360, 1. / 12);
-    double whole = (z - 0.5) * log__f64(z) - z + 0.91893853320467274178 + series;
+    double product, whole = stirling(low ? 1 - (double)x : x, &product);
     double part = log__f64(low ? PI * product / abs__f64(sine) : product);
     double made = low ? part - whole : whole - part;
     made = x == 1 || x == 2 ? 0 : made;
@@ -88,8 +93,11 @@ static double log_distance(double mu) {
 
 /* x^a e^-x / gamma(a + 1); from 20 on by Stirling's series about its peak. */
 static double gamma_density(double a, double x) {
-    if (a < 20)
-        return exp(a * log(x) - x) / tgamma(a + 1);
+    if (a < 20) {
+        double product;
+        const double whole = stirling(a + 1, &product);
+        return exp__f64(a * log__f64(x) - x - whole) * product;
+    }
     const double u = 1 / a, v = u * u;
     const double series = u * (1. / 12 + v * (-1. / 360 + v * (1. / 1260 + v * (-1. / 1680 + v / 1188))));
     return exp(-a * log_distance((x - a) / a) - series) / sqrt(6.28318530717958647692 * a);
@@ -112,16 +120,20 @@ static double gamma_about(double a, double x, bool upper) {
 
 /* The upper function where one less the lower one has few digits left: a under 1, x up to about that. */
 static double upper_near_zero(double a, double x) {
-    double term = 1, total = 0;
-    for (int n = 1; n < 30 && fabs(term) > 1e-18; n++) {
-        term *= -x / n;
-        total += term / (a + n);
+    double term = 1, total = 0, factorial = 1;
+    for (int n = 1; n < 30 && fabs(term) > TERM_ENDS * factorial; n++) { /* one quotient a term: numerators by themselves */
+        term *= -x;
+        factorial *= n;
+        total += term / (factorial * (a + n));
     }
     /* Near 0 the logarithm of the gamma function by its power series: Euler's constant, zeta(2) / 2, -zeta(3) / 3, ... */
-    const double gamma = a < 1e-3 ? a * (-0.5772156649015329 + a * (0.8224670334241132 + a * (-0.40068563438653143 + a * 0.27058080842778454)))
-                                  : log(tgamma(a + 1));
-    const double power = a * log(x) - gamma;
-    return -expm1(power) - exp(power) * a * total;
+    double product, gamma = a * (-0.5772156649015329 + a * (0.8224670334241132 + a * (-0.40068563438653143 + a * 0.27058080842778454)));
+    if (a >= 1e-3) {
+        gamma = stirling(a + 1, &product);
+        gamma -= log__f64(product);
+    }
+    const double less_one = expm1(a * log__f64(x) - gamma);
+    return -less_one - (less_one + 1) * a * total;
 }
 
 static double incomplete_gamma(double a, double x, bool upper) {
@@ -146,16 +158,22 @@ static double incomplete_gamma(double a, double x, bool upper) {
             total += term *= x / (a + k);
         return upper ? 1 - density * total : density * total;
     }
-    /* Legendre's continued fraction for the upper one, by the ratios of what is above and below (Lentz) */
-    double b = x + 1 - a, c = INFINITY, d = 1 / b, made = d, step = 0;
-    for (double k = 1; k < 2000 && fabs(step - 1) > TERM_ENDS; k++) {
+    /* Legendre's continued fraction for the upper one, by its numerators and denominators: a quotient in each step would be what
+       the next one waits for. */
+    double b = x + 1 - a, above = 1, below = b, above_before = 0, below_before = 1;
+    for (double k = 1; k < 2000; k++) {
         const double factor = (a - k) * k;
         b += 2;
-        c = b + factor / c;
-        d = 1 / (b + factor * d);
-        made *= step = c * d;
+        const double above_next = b * above + factor * above_before, below_next = b * below + factor * below_before;
+        const double one = above_next * below, other = above * below_next, scale = below_next > 1e100 ? 1e-100 : 1;
+        above_before = above * scale;
+        below_before = below * scale;
+        above = above_next * scale;
+        below = below_next * scale;
+        if (fabs(one - other) <= TERM_ENDS * fabs(one))
+            break;
     }
-    made *= density * a;
+    const double made = density * a * above / below;
     return upper ? made : 1 - made;
 }
 

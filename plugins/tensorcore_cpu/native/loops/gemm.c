@@ -87,15 +87,19 @@ COMPRESS(compress_i64, int64_t)
 #include "as_f32.h"
 #include "gemm_of_real.h"
 #include "gemm_lists_of_real.h"
+#include "gemm_thin_of_real.h"
 #include "as_f64.h"
 #include "gemm_of_real.h"
 #include "gemm_lists_of_real.h"
+#include "gemm_thin_of_real.h"
 #include "as_i32.h"
 #include "gemm_of_real.h"
 #include "gemm_lists_of_real.h"
+#include "gemm_thin_of_real.h"
 #include "as_i64.h"
 #include "gemm_of_real.h"
 #include "gemm_lists_of_real.h"
+#include "gemm_thin_of_real.h"
 
 /* No BLAS multiplies integers. */
 const gemm_loops ISA(gemm_loops) = {.real = {GEMM_LOOPS(f32, SLOWER_THAN_BLAS), GEMM_LOOPS(f64, SLOWER_THAN_BLAS),

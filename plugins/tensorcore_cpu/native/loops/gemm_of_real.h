@@ -448,7 +448,8 @@ static void F(dots)(const gemm_job *job, ptrdiff_t begin, ptrdiff_t end) {
         .most_inner = INNER, .left_step = LEFT_STEP_##suffix, .reads_left = READS_LEFT,                       \
         .slower_than_blas = slower,                                                                           \
         .pack_left = pack_left_##suffix, .pack_right = pack_right_##suffix, .multiply = multiply_##suffix,    \
-        .dots = dots_##suffix, .panels = PANELS, .lists_bytes = lists_bytes_##suffix, .list = list_##suffix,  \
+        .dots = dots_##suffix, .thin = thin_##suffix,                                                         \
+        .panels = PANELS, .lists_bytes = lists_bytes_##suffix, .list = list_##suffix,                         \
         .multiply_lists = multiply_lists_##suffix, .live_bytes = live_bytes_##suffix,                         \
         .find_live = find_live_##suffix,                                                                      \
     }

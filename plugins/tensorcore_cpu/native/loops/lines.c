@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-enum { TERMS = 16 }; /* squares that are added up before their sum is added to the others */
+enum { TERMS = 16, LONG_TERMS = 64 }; /* squares that are added up before their sum is added to the others; of long rows */
 
 /* What a difference of two elements is in a sum of squares, in one of sizes, and to the largest of them, which NaN is; and what such sums
    are to one another. */
@@ -58,12 +58,50 @@ enum { TERMS = 16 }; /* squares that are added up before their sum is added to t
             }                                                                                                 \
         }                                                                                                     \
     }
-PAIRS(euclid, f32, float, vf, vf_u, vi, INT32_MAX, LANES_F32, SQUARE, SUM, sqrtf)
-PAIRS(euclid, f64, double, vd, vd_u, vl, INT64_MAX, LANES_F64, SQUARE, SUM, sqrt)
-PAIRS(sizes, f32, float, vf, vf_u, vi, INT32_MAX, LANES_F32, SIZE, SUM, AS_IT_IS)
-PAIRS(sizes, f64, double, vd, vd_u, vl, INT64_MAX, LANES_F64, SIZE, SUM, AS_IT_IS)
-PAIRS(largest, f32, float, vf, vf_u, vi, INT32_MAX, LANES_F32, LARGEST, LARGEST, AS_IT_IS)
-PAIRS(largest, f64, double, vd, vd_u, vl, INT64_MAX, LANES_F64, LARGEST, LARGEST, AS_IT_IS)
+/* The same of few rows that are long: a pair at a time, as they lie, in two vectors of sums. */
+#define LONG_PAIRS(name, suffix, type, V, V_U, VI, most, LANES, add, join, root)                              \
+    static void name##_long_##suffix(const pairs_run *run, ptrdiff_t first) {                                 \
+        const ptrdiff_t rows = run->rows, width = run->width, columns = run->others ? run->others : rows;     \
+        for (ptrdiff_t i = first; i < first + PAIR_ROWS && i < rows; i++) {                                   \
+            const type *x = (const type *)run->x + i * width;                                                 \
+            const ptrdiff_t behind = run->others ? 0 : i + 1; /* the first of its columns */                  \
+            type *made = (type *)run->made + (run->others ? i * columns : i * (2 * rows - i - 1) / 2);        \
+            for (ptrdiff_t j = behind; j < columns; j++) {                                                    \
+                const type *y = (const type *)run->packed + j * width;                                        \
+                V all[2] = {0}, total = {0};                                                                  \
+                ptrdiff_t k = 0;                                                                              \
+                while (k + 2 * LANES <= width) {                                                              \
+                    V sums[2] = {0};                                                                          \
+                    for (int term = 0; term < LONG_TERMS && k + 2 * LANES <= width; term++, k += 2 * LANES) { \
+                        const V near = *(const V_U *)(y + k) - *(const V_U *)(x + k);                         \
+                        const V far = *(const V_U *)(y + k + LANES) - *(const V_U *)(x + k + LANES);          \
+                        add(V, VI, most, sums[0], near);                                                      \
+                        add(V, VI, most, sums[1], far);                                                       \
+                    }                                                                                         \
+                    join(V, VI, most, all[0], sums[0]);                                                       \
+                    join(V, VI, most, all[1], sums[1]);                                                       \
+                }                                                                                             \
+                join(V, VI, most, all[0], all[1]);                                                            \
+                for (; k < width; k++) {                                                                      \
+                    const V rest = {y[k] - x[k]}; /* and zeros, which change no sum */                        \
+                    add(V, VI, most, all[0], rest);                                                           \
+                }                                                                                             \
+                for (int lane = 0; lane < LANES; lane++) {                                                    \
+                    const V one = {all[0][lane]};                                                             \
+                    join(V, VI, most, total, one);                                                            \
+                }                                                                                             \
+                made[j - behind] = root(total[0]);                                                            \
+            }                                                                                                 \
+        }                                                                                                     \
+    }
+
+#define DISTANCES(...) PAIRS(__VA_ARGS__) LONG_PAIRS(__VA_ARGS__)
+DISTANCES(euclid, f32, float, vf, vf_u, vi, INT32_MAX, LANES_F32, SQUARE, SUM, sqrtf)
+DISTANCES(euclid, f64, double, vd, vd_u, vl, INT64_MAX, LANES_F64, SQUARE, SUM, sqrt)
+DISTANCES(sizes, f32, float, vf, vf_u, vi, INT32_MAX, LANES_F32, SIZE, SUM, AS_IT_IS)
+DISTANCES(sizes, f64, double, vd, vd_u, vl, INT64_MAX, LANES_F64, SIZE, SUM, AS_IT_IS)
+DISTANCES(largest, f32, float, vf, vf_u, vi, INT32_MAX, LANES_F32, LARGEST, LARGEST, AS_IT_IS)
+DISTANCES(largest, f64, double, vd, vd_u, vl, INT64_MAX, LANES_F64, LARGEST, LARGEST, AS_IT_IS)
 
 /* A running sum is `sum` times e^top, with the largest element so far as `top`: one power an element, in double. Two equal infinities
    are no distance apart. */
@@ -145,6 +183,8 @@ ADDED(f64, double)
 
 const line_loops ISA(line_loops) = {{2 * LANES_F32, 2 * LANES_F64},
                                         {{euclid_f32, sizes_f32, largest_f32}, {euclid_f64, sizes_f64, largest_f64}},
+                                        {{euclid_long_f32, sizes_long_f32, largest_long_f32},
+                                         {euclid_long_f64, sizes_long_f64, largest_long_f64}},
                                         {row_sums_f32, row_sums_f64},
                                         {column_sums_f32, column_sums_f64},
                                         {short_sums_f32, short_sums_f64},

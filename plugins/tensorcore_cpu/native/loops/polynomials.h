@@ -103,14 +103,15 @@ FLOATS(ABREAST_OF, )
             from_##suffix(data[0] + i * steps[0], steps[0], here, &points);                                             \
             from_##suffix(data[1] + i * steps[1], steps[1], here, &given);                                              \
             bool is_apart[ABREAST] = {0}, some = false;                                                                 \
-            double highest = 0;                                                                                         \
+            int highest = 0; /* as a double it would be waited for */                                                   \
             for (int j = 0; j < here; j++) {                                                                            \
                 const type x = (type)points.each[j];                                                                    \
                 points.each[j] = point;                                                                                 \
-                orders.each[j] = whole_order(given.each[j]);                                                            \
-                is_apart[j] = kind && chebyshev_is_apart(points.each[j], orders.each[j], most);                         \
+                const int order = whole_order(given.each[j]);                                                           \
+                orders.each[j] = order;                                                                                 \
+                is_apart[j] = kind && chebyshev_is_apart(points.each[j], order, most);                                  \
                 some |= is_apart[j];                                                                                    \
-                highest = !is_apart[j] && orders.each[j] > highest ? orders.each[j] : highest;                          \
+                highest = !is_apart[j] && order > highest ? order : highest;                                            \
             }                                                                                                           \
             RECURRENCE(first, next)                                                                                     \
             for (int j = 0; some && j < here; j++)                                                                      \

@@ -82,7 +82,7 @@ static bool begin_call(ctc_call *call, PyObject *const *args, PyObject *const *o
 
 static void run_samples(void *context, npy_intp begin, npy_intp end) {
     ctc_call *call = context;
-    void *scratch = malloc((size_t)(3 * call->what.states + 4) * TYPE_SIZE[call->type]);
+    void *scratch = malloc((size_t)(CTC_ROWS * (call->what.states + CTC_VECTOR)) * TYPE_SIZE[call->type]);
     if (!scratch)
         call->short_of_memory = true;
     for (; scratch && begin < end; begin++) {

@@ -15,7 +15,9 @@ typedef struct {
     bool infinite; /* the gradient of an infinite loss is 0 */
 } ctc_what;
 
-/* Each takes one sample; `scratch` has room for three rows of states and four more. */
+enum { CTC_ROWS = 6, CTC_VECTOR = 16 }; /* of scratch, and the elements by which each is longer than the states */
+
+/* Each takes one sample, and scratch. */
 typedef struct {
     void (*forward)(const ctc_what *what, ptrdiff_t sample, void *losses, void *alpha, void *scratch);
     void (*backward)(const ctc_what *what, ptrdiff_t sample, const void *g, const void *alpha, void *out, void *scratch);

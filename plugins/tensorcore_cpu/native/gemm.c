@@ -141,7 +141,7 @@ static gemm_vector_loop vector_loop(native_type type, const gemm_job *job) {
     const npy_intp many = turned ? job->rows : job->columns;
     const npy_intp apart = turned ? job->left_row : job->right_column;
     if (is_short(type) || is_integer(type))
-        return job->before ? NULL : sides ? loops->by_columns[type] : apart == 1 || many == 1 ? loops->by_rows[type] : NULL;
+        return job->before || job->alpha != 1 ? NULL : sides ? loops->by_columns[type] : apart == 1 || many == 1 ? loops->by_rows[type] : NULL;
     const npy_intp lanes = loops->lanes[type];
     if (sides && many > 1)
         return by_short_rows(lanes, many, job->inner) ? loops->by_short_columns[type]

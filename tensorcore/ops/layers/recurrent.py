@@ -113,8 +113,8 @@ def _rnn_cell(name: str, nonlinearity: str, input: Any, hx: Any, w_ih: Any, w_hh
     if _is_plain(input, hx, w_ih, w_hh, b_ih, b_hh):
         made = linear(input, w_ih, b_ih)
         if made.dtype is input.dtype:  # no autocast
-            made.add_(linear(hx, w_hh, b_hh))  # type: ignore[attr-defined]
-            return made.tanh_() if nonlinearity == "tanh" else made.relu_()  # type: ignore[attr-defined]
+            made = made + linear(hx, w_hh, b_hh)
+            return made.tanh() if nonlinearity == "tanh" else made.relu()  # type: ignore[attr-defined]
     return _rnn_layer(nonlinearity)(name, input, w_ih, w_hh, b_ih, b_hh, None, (hx,), _one_step(input))[1]
 
 

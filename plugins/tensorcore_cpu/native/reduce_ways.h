@@ -8,7 +8,7 @@
 
 enum {
     ROOM = 1024,           /* parts that a short call has on the stack: the heap would cost it time */
-    NARROW = 32, WIDE = 8, /* columns of which WIDE rows are one, which is no whole page then, */
+    NARROW = 40, WIDE = 8, /* columns of which WIDE rows are one, which is no whole page then, */
     MANY = 64,             /* where they are MANY */
 };
 

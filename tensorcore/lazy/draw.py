@@ -27,7 +27,12 @@ def draw(
         what: a tensor, several in a list or tuple, or a function of ``args`` that gives such.
         path: also save it there: ``.png``, ``.svg`` or ``.pdf`` (with graphviz or matplotlib), ``.dot`` or ``.txt``.
     """
-    found = what(*args) if callable(what) and not isinstance(what, Tensor) else what
+    called = callable(what) and not isinstance(what, Tensor)
+    if args and not called:
+        raise ArgumentTypeError(
+            f"draw: expected arguments only with a function to call, got {args!r}; say path={args[0]!r} for a file"
+        )
+    found = what(*args) if called else what
     tensors = list(found) if isinstance(found, list | tuple) else [found]
     drawing = LazyGraph([], [])
     places: dict[int, int] = {}

@@ -365,6 +365,8 @@ def test_a_drawing_goes_to_a_file(tmp_path: Path) -> None:
     x = tc.lazy.tensor([1.0, 2.0]) + 1
     tc.lazy.draw(x, path=tmp_path / "x.png")
     assert (tmp_path / "x.png").read_bytes()[:4] == b"\x89PNG"
+    with pytest.raises(TypeError, match=r"arguments only with a function to call, got .*say path="):
+        tc.lazy.draw(x, "x.png")
     tc.lazy.draw([x, x * 2], path=tmp_path / "x.dot")
     assert "digraph" in (tmp_path / "x.dot").read_text()
 

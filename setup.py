@@ -1,7 +1,7 @@
 """Builds the two C extensions where there is a compiler: the CPU plugin's, and short ways through the frontend."""
 
 import os
-import platform
+import runpy
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -12,21 +12,9 @@ from setuptools.command.build_ext import build_ext
 HERE = "plugins/tensorcore_cpu/native"
 SHORTCUTS = "tensorcore/shortcuts"
 
-# The files under loops/ are compiled once for each of these, with the name as NATIVE_SUFFIX.
-if platform.machine().lower() in ("x86_64", "amd64"):
-    INSTRUCTION_SETS = {
-        "plain": [],
-        "avx2": ["-mavx2", "-mfma", "-mf16c", "-mtune=haswell"],
-        "avx512": ["-mavx512f", "-mavx512bw", "-mavx512vl", "-mavx512dq", "-mavx2", "-mfma", "-mf16c",
-                   "-mtune=skylake-avx512", "-mprefer-vector-width=512"],
-    }  # fmt: skip
-else:
-    INSTRUCTION_SETS = {"plain": []}
-
-# No -ffast-math: it would turn denormals off for the whole process, and NaN and infinities are results like any other.
-# Aligned: where the linker put a loop of eight instructions made it half as long again (strided products, 60 us in place of 41).
-FLAGS = ["-std=gnu11", "-O3", "-fno-math-errno", "-fno-trapping-math", "-fwrapv", "-fvisibility=hidden", "-falign-functions=64",
-         "-falign-loops=32", "-Wall", "-Wno-unused-parameter", "-Wno-initializer-overrides", "-g0", "-MMD"]  # fmt: skip
+_own = runpy.run_path(f"{HERE}/flags.py")
+INSTRUCTION_SETS = _own["INSTRUCTION_SETS"]
+FLAGS = [*_own["FLAGS"], "-MMD"]
 
 
 def sources(folder):
@@ -38,7 +26,12 @@ def sources(folder):
 def parts():
     """What the extension is made of besides its own sources: a change of one of them is a reason to build again."""
     headers = [f"{folder}/{name}" for folder in (HERE, f"{HERE}/loops") for name in os.listdir(folder)]
-    return [*sorted(name for name in headers if name.endswith(".h")), *sources(f"{HERE}/loops"), "setup.py"]
+    return [
+        *sorted(name for name in headers if name.endswith(".h")),
+        *sources(f"{HERE}/loops"),
+        "setup.py",
+        f"{HERE}/flags.py",
+    ]
 
 
 def by_many(compiler, compile, force, sources, **options):

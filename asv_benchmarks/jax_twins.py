@@ -6,7 +6,7 @@ number overflows; they are not the same numbers.
 
 from __future__ import annotations
 
-__all__ = ["CHAIN", "GPT", "LENET", "PERCEPTRON", "TINY"]
+__all__ = ["BRANCHES", "CHAIN", "GPT", "LENET", "PERCEPTRON", "TINY"]
 
 CHAIN = """
 import jax, jax.numpy as jnp
@@ -15,6 +15,21 @@ work = jax.jit(lambda x, y: jax.nn.sigmoid(jnp.tanh((jnp.exp(x * y + 1.0) - y) *
 
 def step():
     return work(x, y).block_until_ready()
+"""
+BRANCHES = """
+import jax, jax.numpy as jnp
+x, y, z = (jax.random.uniform(jax.random.key(i), ({count},)) + 0.1 * (i == 2) for i in range(3))
+
+def work(x, y, z):
+    share = jax.nn.sigmoid(x)
+    slope = share * (1 + x * (1 - share))
+    near = jnp.exp(jnp.square((y - z) / z) * -0.5)
+    return jnp.where(near > 0.9, slope * y, share * z) + near
+
+work = jax.jit(work)
+
+def step():
+    return work(x, y, z).block_until_ready()
 """
 TINY = """
 import jax

@@ -39,6 +39,18 @@ def step():
 def work(x, y):
     return ((((x * y + 1.0).exp() - y) * 0.5).tanh() + x).sigmoid() * y - x
 """
+BRANCHES = """
+x, y, z = torch.rand({count}), torch.rand({count}), torch.rand({count}) + 0.1
+
+def step():
+    return work(x, y, z)
+
+def work(x, y, z):
+    share = x.sigmoid()
+    slope = share * (1 + x * (1 - share))
+    near = (((y - z) / z).square() * -0.5).exp()
+    return torch.where(near > 0.9, slope * y, share * z) + near
+"""
 TINY = """
 x = torch.rand(8)
 
@@ -55,7 +67,7 @@ def work(x):
 class LazyRow(NamedTuple):
     """A function: ``setup`` defines ``step``, and ``work`` where that is the part to compile; ``jax`` is its twin there.
 
-    ``targets`` are promised beside one other by its name.
+    ``targets`` are promised beside one other by its name. With ``codegen`` ours is C, generated and compiled.
     """
 
     name: str
@@ -63,10 +75,12 @@ class LazyRow(NamedTuple):
     compiled: str
     targets: dict[str, float]
     jax: str
+    codegen: bool = False
 
-    def text(self, compiled: bool) -> str:
+    def text(self, compiled: bool, ours: bool = False) -> str:
         """The program of all sides but jax's."""
-        return self.setup + (f"\n{self.compiled} = torch.compile({self.compiled})\n" if compiled else "")
+        head = "torch.backends.cpu.codegen = True\n" if self.codegen and ours else ""
+        return head + self.setup + (f"\n{self.compiled} = torch.compile({self.compiled})\n" if compiled else "")
 
 
 BEST = {"torch.compile": 0.8, "jax.jit": 0.8}
@@ -78,6 +92,9 @@ ROWS = [
     LazyRow("lazy chain of ten, 1e7", CHAIN.format(count=10**7), "work", {"torch": 0.03, PASS: 1.5},
             jax_twins.CHAIN.format(count=10**7)),
     LazyRow("lazy chain of ten, 1e4", CHAIN.format(count=10**4), "work", {}, jax_twins.CHAIN.format(count=10**4)),
+    LazyRow("lazy branches, 1e5", BRANCHES.format(count=10**5), "work", {}, jax_twins.BRANCHES.format(count=10**5)),
+    LazyRow("lazy branches, 1e5, in generated C", BRANCHES.format(count=10**5), "work", BEST,
+            jax_twins.BRANCHES.format(count=10**5), True),
     LazyRow("lazy hundred tiny ops", TINY, "work", {"torch": 0.1}, jax_twins.TINY),
     LazyRow("lazy perceptron step", PERCEPTRON, "step", BEST, jax_twins.PERCEPTRON),
     LazyRow("lazy LeNet step", LENET, "step", BEST, jax_twins.LENET),
@@ -101,7 +118,7 @@ def side(row: LazyRow, name: str) -> Timed:
         raise NotImplementedError(f"{row.name}: {library} is not installed")
     if library == "jax":
         return Timed(row.jax, "step()", open_peer("tensorcore"))
-    return Timed(row.text(name.endswith(".compile")), "step()", open_peer(library))
+    return Timed(row.text(name.endswith(".compile"), name == OURS), "step()", open_peer(library))
 
 
 def comparisons(

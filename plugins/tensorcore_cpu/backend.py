@@ -39,6 +39,7 @@ class CPUBackend(XPBackend):
     nondeterministic = MappingProxyType({name: name + "_by_rule" for name in _MEASURED})
     narrow_numbers = native.narrow_numbers()
     memory = Allocator()
+    writes = os.environ.get("TENSORCORE_CODEGEN", "0") not in ("", "0")
 
     def __init__(self, index: int = 0) -> None:
         super().__init__(np, "cpu", index)
@@ -75,6 +76,12 @@ class CPUBackend(XPBackend):
 
     def benchmark(self, wanted: bool | None = None) -> bool:
         return native.measures(wanted)
+
+    def codegen(self, wanted: bool | None = None) -> bool:
+        """Set, if given, whether programs are written down as C for a compiler; whether they are. ``TENSORCORE_CODEGEN=1`` is the start."""
+        if wanted is not None:
+            CPUBackend.writes = wanted
+        return CPUBackend.writes and native.available()
 
     def properties(self) -> dict[str, Any]:
         """The name, and the instruction set that kernels run with: ``avx512``, ``avx2`` or ``plain``."""

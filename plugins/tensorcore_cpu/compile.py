@@ -38,10 +38,11 @@ def _in_c(program: Program, backend: Backend, stepwise: Kernel) -> Kernel:
         lowering.values.append(lowering.lower(step))
     outputs = [lowering.output(lowering.values[one.number]) for one in program.outputs]
     nests = lay(lowering.nodes, outputs)
+    writes = backend.codegen() and len(program.steps) > 1  # one alone is only asked for to see whether it fits
 
     def fuse(inputs: list[Node], some: list[Nest], answers: list[Node], fallback: Kernel) -> Kernel:
         try:
-            description = fused.describe(inputs, some, answers, lowering.names(), lowering.codes)
+            description = fused.describe(inputs, some, answers, lowering.names(), lowering.codes, writes)
             kernel: Kernel = native.fuse(*description, fallback)
         except ValueError as error:
             raise Unfit(str(error)) from None

@@ -7,6 +7,7 @@ from typing import Any
 
 from .nests import Nest, Node
 from .steps import ARRAY, EXPAND, HELD, LOAD, LOADED, NUMBER_OF, REDUCE, SCRATCH, TABLE, Step, Value, chained, place
+from .written import Source
 
 __all__ = ["REDUCTIONS", "describe"]
 
@@ -22,20 +23,45 @@ Shape = tuple[int, ...]
 
 
 def describe(
-    inputs: list[Node], nests: list[Nest], outputs: list[Node], names: dict[int, str], codes: dict[str, int]
+    inputs: list[Node],
+    nests: list[Nest],
+    outputs: list[Node],
+    names: dict[int, str],
+    codes: dict[str, int],
+    written: bool = False,
 ) -> tuple[Any, ...]:
-    """What ``fuse`` of the extension takes: inputs, made arrays, the arrays that are answered, nests."""
+    """What ``fuse`` of the extension takes: inputs, made arrays, the arrays that are answered, nests.
+
+    With ``written`` groups of steps are functions of a generated file, if that can be compiled.
+    """
     arrays = {node: i for i, node in enumerate(inputs)}
     for nest in nests:
         for node in nest.nodes:
             if node.kept:
                 arrays[node] = len(arrays)
     specs = [(NUMBER_OF[node.dtype], node.shape) for node in arrays]
+    source = Source(names) if written else None
+    described = [_Writer(nest, arrays).written(names, codes, source) for nest in nests]
+    if source is not None and source.functions:
+        from .library import addresses
+
+        found = addresses(source.text(), len(source.functions))
+        if found is None:
+            return describe(inputs, nests, outputs, names, codes)
+        described = [
+            (
+                *rest,
+                tuple(
+                    tuple(tuple(source.resolved(step, found) for step in steps) for steps in phase) for phase in phases
+                ),
+            )
+            for *rest, phases in described
+        ]
     return (
         tuple(specs[: len(inputs)]),
         tuple(specs[len(inputs) :]),
         tuple(arrays[node] for node in outputs),
-        tuple(_Writer(nest, arrays).written(names, codes) for nest in nests),
+        tuple(described),
     )
 
 
@@ -57,7 +83,7 @@ class _Writer:
         self.steps: list[Step] = []
         self.row_steps: list[Step] = []
 
-    def written(self, names: dict[int, str], codes: dict[str, int]) -> tuple[Any, ...]:
+    def written(self, names: dict[int, str], codes: dict[str, int], source: Source | None) -> tuple[Any, ...]:
         """The nest as ``fuse`` takes it."""
         phases = []
         ends = self._phases()
@@ -70,6 +96,8 @@ class _Writer:
                 if node in needed:
                     self._write(node)
             streams = prod(self.nest.shape) * 4 >= _LAST_CACHE
+            if source is not None:
+                self.steps = source.grouped(self.steps, self.values, streams)
             steps = chained(self.steps, self.values, names, codes, streams)
             phases.append((steps, self.row_steps if self.long else []))
         most = _BLOCK

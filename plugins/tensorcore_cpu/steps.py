@@ -11,7 +11,7 @@ from tensorcore.plugin import dtypes
 
 __all__ = [
     "ACTIVATE", "ARRAY", "CAST", "COMPUTE", "EXPAND", "HALVES", "HELD", "LOAD", "LOADED", "NUMBER_OF", "REALS", "REDUCE",
-    "SCRATCH", "TABLE", "UFUNC", "Step", "Value", "chained", "place",
+    "SCRATCH", "TABLE", "UFUNC", "WRITTEN", "Step", "Value", "chained", "place",
 ]  # fmt: skip
 
 # In the order of native/types.h.
@@ -22,7 +22,7 @@ HALVES = frozenset([dtypes.float16.numpy, dtypes.bfloat16.numpy])
 
 # In the order of native/fused.h: where a value lies, and what a step does.
 LOADED, SCRATCH, TABLE, ARRAY, HELD = range(5)
-LOAD, COMPUTE, CAST, ACTIVATE, UFUNC, EXPAND, REDUCE, CHAIN = range(8)
+LOAD, COMPUTE, CAST, ACTIVATE, UFUNC, EXPAND, REDUCE, CHAIN, WRITTEN = range(9)
 
 _CHAIN_OPS, _CHAIN_OPERANDS = 30, 16
 _LINE = 64
@@ -41,13 +41,20 @@ class Value:
         self.number = number
         self.until = -1
 
+    def is_nan(self) -> bool:
+        """Whether it is a number, and that is none."""
+        return self.place == HELD and math.isnan(np.frombuffer(self.number, self.dtype)[0])
+
     def written(self) -> tuple[int, int, bool, int, bytes]:
         """As the extension takes it."""
         return self.place, NUMBER_OF[self.dtype], self.row, self.at, self.number
 
 
 class Step(NamedTuple):
-    """What runs over a block. ``op`` is what the kind makes of it; a chain's ``extra`` names its places and ops."""
+    """What runs over a block. ``op`` is what the kind makes of it.
+
+    ``extra`` of a chain names its places and ops, that of a written step its places and the function's address.
+    """
 
     kind: int
     type: int
@@ -60,7 +67,7 @@ class Step(NamedTuple):
     @property
     def makes(self) -> tuple[int, ...]:
         """The values it makes, the last one last."""
-        made: tuple[int, ...] = self.extra[0] if self.kind == CHAIN else (self.made,)
+        made: tuple[int, ...] = self.extra[0] if self.kind in (CHAIN, WRITTEN) else (self.made,)
         return made
 
 
@@ -108,7 +115,7 @@ def _ops(step: Step, values: list[Value], names: dict[int, str], codes: dict[str
         return {}
     name = names[step.op]
     first, *rest = step.sources
-    if name == "clamp" and all(values[one].place == HELD and not _is_nan(values[one]) for one in rest):
+    if name == "clamp" and all(values[one].place == HELD and not values[one].is_nan() for one in rest):
         return {first: [("raise", rest[0]), ("lower", rest[1])]}
     if name not in codes or len(rest) > 1:
         return {}
@@ -124,10 +131,6 @@ def _ops(step: Step, values: list[Value], names: dict[int, str], codes: dict[str
         if values[first].place == HELD:
             del found[first]
     return found
-
-
-def _is_nan(value: Value) -> bool:
-    return math.isnan(np.frombuffer(value.number, value.dtype)[0])
 
 
 class _Chain:
@@ -224,7 +227,7 @@ def place(steps: list[Step], values: list[Value], block: int, rows: int) -> int:
     for i, step in enumerate(steps):
         for number in step.makes:
             value = values[number]
-            if number == step.made and step.kind in (COMPUTE, CAST, ACTIVATE, UFUNC, CHAIN):
+            if number == step.made and step.kind in (COMPUTE, CAST, ACTIVATE, UFUNC, CHAIN, WRITTEN):
                 # It may take the place of an operand of its size that is not needed any more, element by element.
                 same = [one for one in step.sources if _alike(values[one], value)]
                 release(same, i)

@@ -399,10 +399,11 @@ class Backend:
         return 1
 
     def benchmark(self, wanted: bool | None = None) -> bool:
-        """Set, if given, whether kernels that can run in several ways measure them and keep the fastest; whether they do.
+        """Set, if given, whether kernels measure the ways in which they can run; whether they do. False where each has one way."""
+        return False
 
-        False, and nothing to set, on a device whose kernels run in one way each.
-        """
+    def codegen(self, wanted: bool | None = None) -> bool:
+        """Set, if given, whether ``compile`` asks a C compiler, which takes its time; whether it does. False where it never would."""
         return False
 
     def draw(self, op: str, function: Callable[..., np.ndarray], *natives: Native) -> Native:

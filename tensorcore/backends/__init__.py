@@ -102,6 +102,19 @@ class _Processor(_Kinds):
     def benchmark(self, value: bool) -> None:
         host_device().benchmark(bool(value))
 
+    @property
+    def codegen(self) -> bool:
+        """Whether functions that are compiled from now on, and lazy programs, have C made of their groups of elementwise ops.
+
+        False at the start; ``TENSORCORE_CODEGEN=1`` changes that. A C compiler is needed (``$CC``, or one on the path), and a third of a
+        second for each file; what it made is kept on disk. Results have the same bits. Without the extension it stays False.
+        """
+        return host_device().codegen()
+
+    @codegen.setter
+    def codegen(self, value: bool) -> None:
+        host_device().codegen(bool(value))
+
     def get_cpu_capability(self) -> str:
         """The instruction set that kernels run with, in PyTorch's words: ``AVX512``, ``AVX2``, or ``DEFAULT`` for none of them."""
         return self._CAPABILITIES.get(host_device().properties().get("instructions", ""), "DEFAULT")

@@ -150,6 +150,9 @@ class LazyBackend(Recorder):
     def benchmark(self, wanted: bool | None = None) -> bool:
         return self.target.benchmark(wanted)
 
+    def codegen(self, wanted: bool | None = None) -> bool:
+        return self.target.codegen(wanted)
+
     def memory_stats(self) -> dict[str, int]:
         return self.target.memory_stats()
 

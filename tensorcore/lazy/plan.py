@@ -58,7 +58,7 @@ def prepare(
     key = None
     structure = frozen((program.steps, program.outputs))
     if "object" not in _words(structure) and compile is None:
-        key = id(backend), program.inputs, structure, tuple(sorted(into.items())), layouts
+        key = id(backend), backend.codegen(), program.inputs, structure, tuple(sorted(into.items())), layouts
         found = _plans.get(key)
         if found is not None:
             return found

@@ -34,4 +34,7 @@ typedef struct {
     chain_loop run[2]; /* TYPE_F32, TYPE_F64 */
 } chain_loops;
 
+/* The same of ops that a generated file has in it (loops/written.h), of operands and places of several types. */
+typedef void (*written_loop)(const char *const *operands, const ptrdiff_t *steps, char *const *places, ptrdiff_t size);
+
 #endif

@@ -93,6 +93,11 @@ static bool parse_step(PyObject *from, fused_step *step) {
         step->ops = (unsigned char)(bytes / 2);
         memcpy(step->chain, PyBytes_AS_STRING(ops), (size_t)bytes);
     }
+    Py_ssize_t address;
+    if (step->kind == STEP_WRITTEN && PyArg_ParseTuple(extra, "O!n", &PyTuple_Type, &places, &address)) {
+        step->places = parse_numbers(places, step->place);
+        step->written = (written_loop)(uintptr_t)address;
+    }
     PyObject *name, *options;
     if (step->kind == STEP_ACTIVATE && PyArg_ParseTuple(extra, "OO!", &name, &PyDict_Type, &options))
         activate_find(name, options, &step->op, step->numbers);
@@ -183,13 +188,14 @@ static void read_and_write(fused_kernel *kernel, int n, const fused_step *step, 
         if (array >= 0 && array < kernel->inputs)
             kernel->moments[array] = (moment){n, when + last, true};
     }
-    for (int i = 0; step->kind != STEP_LOAD && i < (step->kind == STEP_CHAIN ? step->ops : 1); i++) {
-        if (step->kind == STEP_CHAIN && !chain_stores(step->chain[i].code))
+    const bool chain = step->kind == STEP_CHAIN, written = step->kind == STEP_WRITTEN;
+    for (int i = 0; step->kind != STEP_LOAD && i < (chain ? step->ops : written ? step->places : 1); i++) {
+        if (chain && !chain_stores(step->chain[i].code))
             continue;
-        int made = step->kind == STEP_CHAIN ? step->place[step->chain[i].operand] : step->made;
+        int made = chain ? step->place[step->chain[i].operand] : written ? step->place[i] : step->made;
         int array = array_of(nest, loaded, made);
         if (array >= 0)
-            kernel->moments[array] = (moment){n, when + i, !nest->values[made].row && !nest->long_rows};
+            kernel->moments[array] = (moment){n, when + (chain ? i : 0), !nest->values[made].row && !nest->long_rows};
     }
 }
 

@@ -29,18 +29,21 @@ typedef struct {
     int64_t number;
 } fused_value;
 
-typedef enum { STEP_LOAD, STEP_COMPUTE, STEP_CAST, STEP_ACTIVATE, STEP_UFUNC, STEP_EXPAND, STEP_REDUCE, STEP_CHAIN } fused_kind;
+typedef enum {
+    STEP_LOAD, STEP_COMPUTE, STEP_CAST, STEP_ACTIVATE, STEP_UFUNC, STEP_EXPAND, STEP_REDUCE, STEP_CHAIN, STEP_WRITTEN
+} fused_kind;
 
 typedef enum { REDUCE_SUM, REDUCE_MEAN, REDUCE_AMAX, REDUCE_AMIN, REDUCE_PROD, REDUCE_ANY, REDUCE_ALL } fused_reduction;
 
 typedef struct {
     unsigned char kind, type; /* the type of its sources */
     bool row;                 /* runs once for each row */
-    unsigned char sources, places, ops; /* how many; the last two are a chain's */
+    unsigned char sources, places, ops; /* how many; places are those of a chain or a written step, ops a chain's */
     int op;   /* of the elementwise or the activation loops; a fused_reduction; the number of a load's view */
-    int made; /* a chain's last place */
+    int made; /* of several places the last one */
     int source[FUSED_SOURCES], place[FUSED_SOURCES];
     chain_op chain[CHAIN_OPS];
+    written_loop written;
     double numbers[FUSED_NUMBERS]; /* an activation's */
     PyUFuncGenericFunction loop;   /* NumPy's own, for STEP_UFUNC */
     void *loop_data;

@@ -152,14 +152,18 @@ static void activate(const fused_step *step, char *const *data, const ptrdiff_t 
     }
 }
 
-static void run_chain(const run_state *run, const block *at, const fused_step *step, char *const *data,
-                      const ptrdiff_t *steps, npy_intp count) {
+static void run_places(const run_state *run, const block *at, const fused_step *step, char *const *data,
+                       const ptrdiff_t *steps, npy_intp count) {
     char *places[FUSED_SOURCES];
     for (int k = 0; k < step->places; k++) {
-        places[k] = place_of(run, at, &run->nest->values[step->place[k]]);
-        at->refs[step->place[k]] = (reference){places[k], TYPE_SIZE[step->type]};
+        const fused_value *value = &run->nest->values[step->place[k]];
+        places[k] = place_of(run, at, value);
+        at->refs[step->place[k]] = (reference){places[k], TYPE_SIZE[value->type]};
     }
-    chains->run[step->type](step->chain, step->ops, (const char *const *)data, steps, places, count);
+    if (step->kind == STEP_WRITTEN)
+        step->written((const char *const *)data, steps, places, count);
+    else
+        chains->run[step->type](step->chain, step->ops, (const char *const *)data, steps, places, count);
 }
 
 static void compute(const run_state *run, const block *at, const fused_step *step) {
@@ -177,8 +181,8 @@ static void compute(const run_state *run, const block *at, const fused_step *ste
         }
     }
     npy_intp wanted = step->row ? at->rows : at->count, count = any ? wanted : 1;
-    if (step->kind == STEP_CHAIN) {
-        run_chain(run, at, step, data, steps, wanted);
+    if (step->kind == STEP_CHAIN || step->kind == STEP_WRITTEN) {
+        run_places(run, at, step, data, steps, wanted);
         return;
     }
     char *made = data[step->sources] = place_of(run, at, value);
@@ -194,8 +198,7 @@ static void compute(const run_state *run, const block *at, const fused_step *ste
     bool kept = !any && wanted > 1 && !step->row && value->place == PLACE_SCRATCH; /* the same throughout: one is enough */
     if (!any && wanted > 1 && !kept)
         spread(value->type, made, made, wanted);
-    at->refs[step->made].data = made;
-    at->refs[step->made].step = kept ? 0 : size;
+    at->refs[step->made] = (reference){made, kept ? 0 : size};
 }
 
 /* Reductions */
@@ -209,8 +212,7 @@ static void reduce(const run_state *run, const block *at, const fused_step *step
     const fused_value *value = &run->nest->values[step->made];
     npy_intp width = run->nest->width;
     ptrdiff_t size = TYPE_SIZE[value->type];
-    made->data = place_of(run, at, value);
-    made->step = size;
+    *made = (reference){place_of(run, at, value), size};
     for (npy_intp i = 0; i < at->rows; i++)
         fused_finish(run->nest, step, made->data + i * size,
                fused_reduced(step, from.data + i * width * from.step, from.step, width));
@@ -219,14 +221,12 @@ static void reduce(const run_state *run, const block *at, const fused_step *step
 static void expand(const run_state *run, const block *at, const fused_step *step) {
     const fused_value *value = &run->nest->values[step->made];
     reference from = at->refs[step->source[0]], *made = &at->refs[step->made];
-    made->data = from.data;
-    made->step = 0;
+    *made = (reference){from.data, 0};
     if (at->rows == 1)
         return;
     ptrdiff_t size = TYPE_SIZE[value->type];
     npy_intp width = at->count / at->rows;
-    made->data = at->space + value->at;
-    made->step = size;
+    *made = (reference){at->space + value->at, size};
     for (npy_intp i = 0; i < at->rows; i++)
         spread(value->type, from.data + i * from.step, made->data + i * width * size, width);
 }

@@ -1,4 +1,4 @@
-/* The chain of one type. An op has the bits of its loop in elementwise.c: each is one rounding, or the same expression. */
+/* The chain of one type. */
 
 #define TILED _Pragma("GCC unroll 8") for (int k = 0; k < vectors; k++)
 
@@ -78,30 +78,9 @@ ALWAYS_INLINE void F(chain_through)(const chain_op *ops, int count, const char *
         ptrdiff_t step = steps[op->operand];
         const char *at = operands[op->operand] + (step ? offset : 0);
         switch (op->code) {
-            ALONE(neg, -x)
-            ALONE(abs, (V)((MASK)x & WITHOUT_SIGN))
-            ALONE(square, x * x)
-            ALONE(cube, x * x * x)
-            ALONE(relu, CHOOSE(x <= zero, zero, x))
-            ALONE(sqrt, ROOT(x))
-            ALONE(rsqrt, 1 / ROOT(x))
-            ALONE(reciprocal, 1 / x)
-            ALONE(reciprocal_square, 1 / (x * x))
-            ALONE(twice, x + x)
+            VECTOR_UNARY(ALONE)
             CHAIN_FUNCTION(FUNCTION)
-            BESIDE(add, x + y)
-            BESIDE(sub, x - y)
-            BESIDE(rsub, y - x)
-            BESIDE(mul, x * y)
-            BESIDE(div, x / y)
-            BESIDE(rdiv, y / x)
-            BESIDE(maximum, CHOOSE((x > y) | (x != x), x, y))
-            BESIDE(rmaximum, CHOOSE((y > x) | (y != y), y, x))
-            BESIDE(minimum, CHOOSE((x < y) | (x != x), x, y))
-            BESIDE(rminimum, CHOOSE((y < x) | (y != y), y, x))
-            BESIDE(leaky_relu, CHOOSE(x > zero, x, x * y))
-            BESIDE(raise, CHOOSE(x < y, y, x))
-            BESIDE(lower, CHOOSE(x > y, y, x))
+            VECTOR_BINARY(BESIDE)
         }
     }
 }
@@ -141,9 +120,3 @@ static void F(chain)(const chain_op *ops, int count, const char *const *operands
         if (chain_stores(op->code))
             memcpy(places[op->operand] + done, out[op->operand], rest);
 }
-
-#undef MASK
-#undef CHOOSE
-#undef ROOT
-#undef STREAM
-#undef WITHOUT_SIGN

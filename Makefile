@@ -103,8 +103,9 @@ clang: $(VENV)/.extra-test
 	cp -r $(COPIED) $(OTHER)/tree
 	find $(OTHER)/tree -name '*.so' -delete
 	cd $(OTHER)/tree && CC=clang $(abspath $(RUN)) setup.py -q build_ext --force --build-temp ../objects --inplace
-	cd $(OTHER)/tree && PYTHONPATH=$(CURDIR)/$(OTHER)/tree:$(CURDIR)/$(OTHER)/tree/plugins TENSORCORE_NATIVE=1 OMP_NUM_THREADS=2 \
-		$(abspath $(RUN)) -m pytest -q -p no:cacheprovider tests/cpu/test_native*.py tests/cpu/test_compile.py tests/test_shortcuts.py $(ARGS)
+	cd $(OTHER)/tree && PYTHONPATH=$(CURDIR)/$(OTHER)/tree:$(CURDIR)/$(OTHER)/tree/plugins TENSORCORE_NATIVE=1 OMP_NUM_THREADS=2 CC=clang \
+		$(abspath $(RUN)) -m pytest -q -p no:cacheprovider tests/cpu/test_native*.py tests/cpu/test_compile.py tests/cpu/test_written.py \
+		tests/test_shortcuts.py $(ARGS)
 
 # The kernels for ARM, where NEON is part of every processor: cross-compiled, and run by an emulator, which says nothing about
 # times. Needs gcc-aarch64-linux-gnu, qemu-user-static and mmdebstrap (apt). An arm64 Debian's Python is unpacked, not installed.

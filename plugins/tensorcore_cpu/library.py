@@ -11,6 +11,7 @@ import ctypes
 import functools
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sysconfig
@@ -21,9 +22,9 @@ from pathlib import Path
 from . import native
 from .native.flags import FLAGS, INSTRUCTION_SETS
 
-__all__ = ["addresses", "compiler"]
+__all__ = ["addresses", "compiler", "parts"]
 
-_HERE = Path(__file__).parent / "native"
+_HERE = Path(__file__).resolve().parent / "native"
 _MOST = 1000  # libraries that are kept on disk, a few dozen kilobytes each; the ones that were used last
 _SECONDS = 120.0  # that a compiler may take
 _loaded: dict[str, tuple[int, ...]] = {}
@@ -85,6 +86,21 @@ def _opened(text: str, key: str) -> ctypes.CDLL:
     except OSError:  # half of a file, or one that somebody put there
         path.unlink(missing_ok=True)
         return ctypes.CDLL(str(_library(text, key)))
+
+
+def parts() -> list[Path]:
+    """The files that a generated one is made of besides its text."""
+    found: list[Path] = []
+    waiting = [_HERE / "loops" / "written.h", _HERE / "exp_limits.c"]
+    while waiting:
+        path = waiting.pop()
+        if path not in found:
+            found.append(path)
+            waiting += [
+                (path.parent / name).resolve()
+                for name in re.findall(r'^#include "(.+)"', path.read_text(), re.MULTILINE)
+            ]
+    return sorted(found)
 
 
 def _library(text: str, key: str) -> Path:

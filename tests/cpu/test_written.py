@@ -3,6 +3,8 @@
 import os
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -300,6 +302,15 @@ print(len(library._loaded))
                 x = made.call("mul", made.call("add", x, 1.0), x)
             alike(made, x)
         assert len(list(folder.glob("*.so"))) == 2
+
+
+def test_what_is_installed():
+    """The wheel has every file that a generated one includes."""
+    root = Path(library.__file__).parent
+    named = tomllib.loads((root.parents[1] / "pyproject.toml").read_text())["tool"]["setuptools"]["package-data"][
+        "tensorcore_cpu"
+    ]
+    assert {str(path.relative_to(root)) for path in library.parts()} | {"conformance.toml"} == set(named)
 
 
 class TestWithout:

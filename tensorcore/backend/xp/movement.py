@@ -106,7 +106,7 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         """The elements as another dtype, in new memory."""
         into = backend.xp_dtype(dtype)
         if x.dtype.kind == "b" and np.dtype(into).kind == "V":
-            x = x.view(np.uint8) != 0  # ml_dtypes' types take the number that a byte is, which any may be that is seen as a bool
+            x = x.view(np.uint8) != 0  # bytes that are seen as bools: ml_dtypes' types would take the numbers they are
         return x.astype(into)
 
     def tri(x: Native, *, diagonal: int, upper: bool) -> Native:

@@ -129,3 +129,11 @@ class TestObjects:
         assert (tc.half, tc.float, tc.double) == (tc.float16, tc.float32, tc.float64)
         assert (tc.short, tc.int, tc.long) == (tc.int16, tc.int32, tc.int64)
         assert (tc.cfloat, tc.cdouble) == (tc.complex64, tc.complex128)
+
+
+def test_bytes_that_are_seen_as_bools_are_true_alike():
+    """Every byte but 0 is a 1 in a narrow dtype, and stands where it stood among the true ones of a stable order."""
+    seen = tc.tensor([2, 0, 255, 1, 0], dtype=tc.uint8).view(tc.bool)
+    assert seen.to(tc.bfloat16).tolist() == [1, 0, 1, 1, 0]
+    assert seen.sort(stable=True).indices.tolist() == [1, 4, 0, 2, 3]
+    assert seen.sort(descending=True, stable=True).indices.tolist() == [0, 2, 3, 1, 4]

@@ -18,7 +18,8 @@ FOLDS = {
     "first true": lambda x, dim: x.max(dim).indices, "first false": lambda x, dim: x.min(dim).indices,
     "any": lambda x, dim: x.any(dim), "all": lambda x, dim: x.all(dim), "count": lambda x, dim: x.count_nonzero(dim),
     "running largest": lambda x, dim: x.cummax(dim).indices, "running smallest": lambda x, dim: x.cummin(dim).indices,
-    "most frequent": lambda x, dim: x.mode(dim).values,
+    "most frequent": lambda x, dim: x.mode(dim).values, "order": lambda x, dim: x.sort(dim, stable=True).indices,
+    "order downwards": lambda x, dim: x.sort(dim, True, stable=True).indices,
 }  # fmt: skip
 
 

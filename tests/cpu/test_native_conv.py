@@ -137,6 +137,17 @@ def test_operands_may_lie_anyhow(name, call):
         np.testing.assert_array_equal(native(*changed, **options), expected)
 
 
+def test_long_rows_of_few_channels_take_little_room():
+    """With innermost channels a weight takes the room of its windows, however long the rows are in which they lie."""
+    device, x = torch.device("cpu"), torch.ones(1, 2, 3, 40_000).to(memory_format=torch.channels_last)
+    device.empty_cache()
+    device.reset_peak_memory_stats()
+    before = device.memory_stats()["allocated_bytes.current"]
+    made = F.conv2d(x, torch.ones(16, 2, 3, 3))
+    assert bool((made == 18).all())
+    assert device.memory_stats()["allocated_bytes.peak"] - before < 2 * 4 * made.numel()
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("name", KERNELS[:2])

@@ -286,3 +286,12 @@ def test_gradients_of_gated_halves(dim):
     gates = leaf(3.0, 3.0, math.inf, -math.inf)
     torch.nn.functional.glu(gates).sum().backward()
     assert gates.grad.tolist() == [1.0, 0.0, 0.0, 0.0]
+
+
+def test_the_gradient_of_an_open_gate_keeps_its_digits():
+    """The gate's gradient is what one less its share leaves, exactly, and infinite where what arrives is."""
+    gates = torch.tensor([[1.0, 8.0], [1.0, 14.0], [3.0, 0.5]], requires_grad=True)
+    torch.nn.functional.glu(gates, 1).backward(torch.tensor([[1.0], [1.0], [math.inf]]))
+    assert gates.grad[:, 1].tolist() == pytest.approx(
+        [0.00033522327430546284, 8.344643447344424e-07, math.inf], rel=1e-6
+    )

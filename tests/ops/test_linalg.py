@@ -177,3 +177,15 @@ def test_tensordot_over_a_stretched_dim_keeps_the_dtype() -> None:
     """Integers that meet a size of 1 stay of their dtype, as in PyTorch."""
     made = tc.tensordot(tc.ones(5, 2, dtype=tc.int8), tc.ones(1, 2, dtype=tc.int8), dims=([0, 1], [0, 1]))
     assert (made.dtype, made.item()) == (tc.int8, 10)
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+def test_distances_that_count_differences_keep_nan(recorded):
+    """Of p = 0 what is not 0 counts as one, and a difference that is no number leaves none."""
+    x = tc.tensor([[0.0, 0.5, 0.0], [0.0, 3.0, -1.0], [float("nan"), 0.0, 0.0]], requires_grad=recorded)
+    flat = tc.nn.functional.pdist(x, 0.0)
+    assert str(flat.tolist()) == "[2.0, nan, nan]"
+    assert str(tc.cdist(x, x[:2], p=0.0).tolist()) == "[[0.0, 2.0], [2.0, 0.0], [nan, nan]]"
+    if recorded:
+        flat[0].backward()
+        assert x.grad[:2].tolist() == [[0.0, 0.0, 0.0], [0.0, 0.0, 0.0]]

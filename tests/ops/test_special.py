@@ -43,3 +43,27 @@ def test_lgamma_is_that_of_the_standard_library(x: float) -> None:
     """From denormal numbers on and left of 0 too."""
     found = tc.lgamma(tc.tensor([x], dtype=tc.float64)).item()
     assert found == pytest.approx(math.lgamma(x), rel=1e-13, abs=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("name", "x", "order", "value"),
+    [
+        ("legendre_polynomial_p", 0.5, 2000, -0.004960702856521258),
+        ("legendre_polynomial_p", -1.0, 3001, -1.0),
+        ("laguerre_polynomial_l", 0.5, 3001, 0.03189015535201767),
+        ("laguerre_polynomial_l", -0.3, 1500, 1.4189911657553096e17),
+        ("chebyshev_polynomial_t", 1.0000001, 2000, 1.4273880200374653),
+        ("shifted_chebyshev_polynomial_w", 1.0000001, 1500, 3472.174275813873),
+        ("legendre_polynomial_p", 0.5, math.inf, 0.0),
+        ("laguerre_polynomial_l", 0.5, 1e30, 0.0),
+        ("chebyshev_polynomial_u", 0.5, math.inf, 0.0),
+    ],
+)
+def test_polynomials_of_high_orders(name, x, order, value):
+    """Orders in the thousands are worked out, as many of these results are numbers; those that no integer holds are 0, as in PyTorch."""
+    x, order = double(x), double(order)
+    assert getattr(tc.special, name)(x, order).item() == pytest.approx(value, rel=1e-9)
+
+
+def double(number):
+    return tc.tensor([number], dtype=tc.float64)

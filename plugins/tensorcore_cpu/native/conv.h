@@ -70,7 +70,7 @@ typedef struct {
 } conv_pixels;
 
 /* Pictures whose channels lie side by side, all of which each out sums over. Element places[k] of a window, from where it begins in
-   padded rows of `row` elements, meets that row of the weight, which has one for each out: whole vectors of them. */
+   padded rows of `row` elements, meets row k of the weight, which has one for each out: whole vectors of them. */
 typedef struct {
     const void *from, *weight, *bias;
     void *made;

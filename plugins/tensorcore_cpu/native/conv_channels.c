@@ -40,11 +40,14 @@ static bool is_product(const convolution *c) {
     return c->taps == 1 && all_are(c->padding, 0) && (c->wanted == CONV_SUMS || conv_product(c->sizes) == conv_product(c->counts));
 }
 
+/* Elements of a padded row, as far as windows reach. */
+static ptrdiff_t row_of(const convolution *c) { return ((c->counts[2] - 1) * c->stride[2] + c->kernel[2]) * c->channels; }
+
 /* Few channels, as pictures have: what is made, channel by channel, would take as long to turn over as to sum. */
 static bool is_narrow(const convolution *c) {
     return c->wanted == CONV_SUMS && c->groups == 1 && c->channels <= NARROW && c->taps * c->channels <= WINDOW &&
-           c->outs % OUTS == 0 && c->stride[2] < c->kernel[2] && c->kernel[0] == 1 && c->padding[0] == 0 && c->stride[0] == 1 && all_are(c->dilation, 1) &&
-           !(winograd_fits(c) && winograd_pays(c));
+           c->outs % OUTS == 0 && c->stride[2] < c->kernel[2] && c->kernel[0] == 1 && c->padding[0] == 0 && c->stride[0] == 1 &&
+           all_are(c->dilation, 1) && c->kernel[1] * row_of(c) <= INT32_MAX && !(winograd_fits(c) && winograd_pays(c));
 }
 
 bool channels_fits(const convolution *c) { return lies_so(c) && (is_depthwise(c) || is_product(c) || is_narrow(c)); }
@@ -108,32 +111,29 @@ static void rows_body(void *context, npy_intp begin, npy_intp end) {
     free(room);
 }
 
-/* The weight's row for each place, all others of which are not looked at, and the bias or zeros in front of it. */
+/* The weight's row for each place of a window, and the bias or zeros in front of them. */
 static void lay_weight(const convolution *c, conv_rows *job, char *bias, int32_t *places) {
     const size_t wide = (size_t)c->outs * c->size;
-    char *const weight = bias + wide;
+    char *weight = bias + wide;
     if (c->bias)
         memcpy(bias, c->bias, wide);
     else
         memset(bias, 0, wide);
-    for (ptrdiff_t t = 0; t < c->taps; t++)
-        for (ptrdiff_t k = 0; k < c->channels; k++) {
-            const ptrdiff_t place = t / c->kernel[2] * job->row + t % c->kernel[2] * c->channels + k;
-            char *const to = weight + (size_t)place * wide;
-            *places++ = (int32_t)place;
-            for (ptrdiff_t o = 0; o < c->outs; o++)
-                memcpy(to + (size_t)o * c->size, conv_at(c->weight, (o * c->channels + k) * c->taps + t, c->size), c->size);
-        }
     job->bias = bias;
     job->weight = weight;
+    for (ptrdiff_t t = 0; t < c->taps; t++)
+        for (ptrdiff_t k = 0; k < c->channels; k++, weight += wide) {
+            *places++ = (int32_t)(t / c->kernel[2] * job->row + t % c->kernel[2] * c->channels + k);
+            for (ptrdiff_t o = 0; o < c->outs; o++)
+                memcpy(weight + (size_t)o * c->size, conv_at(c->weight, (o * c->channels + k) * c->taps + t, c->size), c->size);
+        }
 }
 
 static bool run_narrow(const convolution *c) {
     int32_t places[WINDOW];
     rows_work work = {.real = &PICK(conv_loops)->real[c->type == TYPE_F64],
                       .job = {.from = c->x, .made = (void *)c->y, .places = places, .channels = c->channels, .outs = c->outs,
-                              .inner = c->taps * c->channels,
-                              .row = ((c->counts[2] - 1) * c->stride[2] + c->kernel[2]) * c->channels, .kernel = c->kernel[1]}};
+                              .inner = c->taps * c->channels, .row = row_of(c), .kernel = c->kernel[1]}};
     for (int d = 0; d < 2; d++) {
         work.job.sizes[d] = c->sizes[d + 1];
         work.job.counts[d] = c->counts[d + 1];
@@ -141,7 +141,7 @@ static bool run_narrow(const convolution *c) {
         work.job.before[d] = c->padding[d + 1];
     }
     work.room = (size_t)(c->kernel[1] * work.job.row) * c->size;
-    const size_t room = (size_t)((c->kernel[1] * work.job.row + 1) * c->outs) * c->size;
+    const size_t room = (size_t)((work.job.inner + 1) * c->outs) * c->size;
     char *space = native_scratch(room);
     if (!space)
         return false;

@@ -62,6 +62,8 @@ static void keys_u32(const order_call *run, const char *x, pair_u32 *pairs) {
         EACH_KEY(int16_t, key_of_i16(value))
     case TYPE_I32:
         EACH_KEY(int32_t, key_of_i32(value))
+    case TYPE_BOOL:
+        EACH_KEY(uint8_t, key_of_bool(value))
     default:
         EACH_KEY(uint8_t, key_of_u8(value))
     }

@@ -59,6 +59,7 @@ static inline uint32_t key_of_i8(int8_t value) { return (uint32_t)(value + 0x80)
 static inline uint32_t key_of_i16(int16_t value) { return (uint32_t)(value + 0x8000); }
 static inline uint32_t key_of_i32(int32_t value) { return (uint32_t)value ^ 0x80000000u; }
 static inline uint32_t key_of_u8(uint8_t value) { return value; }
+static inline uint32_t key_of_bool(uint8_t value) { return value != 0; } /* of other bytes that are seen as bools several are true */
 static inline uint64_t key_of_i64(int64_t value) { return (uint64_t)value ^ (uint64_t)1 << 63; }
 
 /* The key of NaN. */

@@ -148,14 +148,20 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         factor = xp.where(size > maxnorm, x.dtype.type(maxnorm) / (size + x.dtype.type(1e-7)), x.dtype.type(1))
         return placed(xp.ascontiguousarray(x * factor), out)
 
+    def between(away: Native, p: float) -> Native:
+        """The p-norms of differences along the last dim: of p = 0 how many are not 0, which is a NaN where one of them is."""
+        if p == 0:
+            return xp.minimum(xp.ceil(xp.abs(away)), away.dtype.type(1)).sum(-1)
+        return backend.kernels["norm"](away, p=p, dim=(away.ndim - 1,))
+
     def pdist(x: Native, *, p: float) -> Native:
         """The p-norm distances of all pairs of the rows of a matrix."""
         first, second = [xp.asarray(one) for one in np.triu_indices(x.shape[0], 1)]
-        return backend.kernels["norm"](x[first] - x[second], p=p, dim=(1,))
+        return between(x[first] - x[second], p)
 
     def cdist(x: Native, y: Native, *, p: float) -> Native:
         """The p-norm distances of all rows of one matrix, or of each of a batch, to all of another."""
-        return backend.kernels["norm"](x[..., :, None, :] - y[..., None, :, :], p=p, dim=(x.ndim,))
+        return between(x[..., :, None, :] - y[..., None, :, :], p)
 
     def cosine_similarity(x: Native, y: Native, *, eps: float) -> Native:
         """The cosines of the angles between the rows of two arrays of one shape; each length is at least ``eps``."""

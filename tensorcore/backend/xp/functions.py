@@ -34,8 +34,8 @@ POLYNOMIALS = {
     "hermite_polynomial_h": "eval_hermite", "hermite_polynomial_he": "eval_hermitenorm",
     "laguerre_polynomial_l": "eval_laguerre", "legendre_polynomial_p": "eval_legendre",
 }  # fmt: skip
-# No order beyond this one is computed by recurrence: the results leave the range of numbers long before.
-_HIGHEST = 1024
+# No order beyond this one is computed by recurrence, which takes as many steps.
+_HIGHEST = 1 << 20
 
 
 def _library(xp: Any) -> Any:
@@ -131,12 +131,12 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         return polygamma(x, n=1, out=out)
 
     def orthogonal(name: str) -> Callable[..., Native]:
-        """Of any order in ``n``: 0 for negative ones."""
+        """Of any order in ``n``: 0 for negative ones, and for those beyond an integer of 64 bits."""
         family, _, kind = name.rpartition("_polynomial_")
         evaluate = getattr(library, POLYNOMIALS[name])
 
         def function(x: Native, n: Native) -> Native:
-            order = xp.nan_to_num(n, nan=-1.0, posinf=_HIGHEST, neginf=-1.0)
+            order = xp.where((n > -1) & (n < 2.0**63), n, -1.0)
             counted = xp.minimum(order, _HIGHEST).astype(np.int64)
             wide = x.astype(np.float64)
             result = evaluate(counted, wide)

@@ -104,7 +104,10 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
 
     def cast(x: Native, *, dtype: dtype) -> Native:
         """The elements as another dtype, in new memory."""
-        return x.astype(backend.xp_dtype(dtype))
+        into = backend.xp_dtype(dtype)
+        if x.dtype.kind == "b" and np.dtype(into).kind == "V":
+            x = x.view(np.uint8) != 0  # bytes that are seen as bools: ml_dtypes' types would take the numbers they are
+        return x.astype(into)
 
     def tri(x: Native, *, diagonal: int, upper: bool) -> Native:
         """Matrices with zeros on one side of a diagonal: below it where ``upper``, else above."""

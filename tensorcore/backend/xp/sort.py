@@ -18,7 +18,10 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
     xp = backend.xp
 
     def wide(x: Native) -> Native:
-        """In a dtype that NumPy sorts with NaN at the end: ml_dtypes' types and bools are not."""
+        """In a dtype that NumPy sorts with NaN at the end, as it sorts no ml_dtypes' types, and bools as 0 and 1: other bytes may
+        be seen as them."""
+        if x.dtype.kind == "b":
+            return x.view(np.uint8) != 0
         return x.astype(np.float32) if x.dtype.kind == "V" else x
 
     def along(x: Native, at: Native, dim: int) -> Native:

@@ -26,9 +26,9 @@ from tensorcore.ops.layers.loss import check_reduction, pairwise_distance, reduc
 from tensorcore.ops.layers.pool import taken
 from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.pointwise.choice import where
+from tensorcore.ops.reductions.distance import between
 from tensorcore.ops.reductions.reduce import check_floating
 from tensorcore.ops.reductions.reduce import sum as total
-from tensorcore.ops.reductions.statistics import vector_norm
 from tensorcore.ops.samples import loss as samples
 from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor, new_tensor
@@ -238,4 +238,4 @@ def pdist(input: Tensor, p: float = 2.0) -> Tensor:
     first, second = np.triu_indices(shape[0], 1)
     if shape[1] == 0 or not len(first):
         return input.new_zeros((len(first),)) + total(input) * 0
-    return vector_norm(taken(input, 0, first) - taken(input, 0, second), p, 1)
+    return between(taken(input, 0, first) - taken(input, 0, second), p)

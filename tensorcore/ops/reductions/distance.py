@@ -98,7 +98,12 @@ def cdist(
     if p == 2:
         chosen = _MODES[compute_mode]
         return _euclidean(x1, x2, max(a[-2], b[-2]) > _MANY if chosen is None else chosen)  # type: ignore[no-any-return]
-    return vector_norm(x1.unsqueeze(-2) - x2.unsqueeze(-3), p, -1)  # type: ignore[attr-defined]
+    return between(x1.unsqueeze(-2) - x2.unsqueeze(-3), p)  # type: ignore[attr-defined]
+
+
+def between(away: Any, p: float) -> Tensor:
+    """The p-norms of differences along the last dim: of p = 0 how many are not 0, which is a NaN where one of them is."""
+    return vector_norm(away, p, -1) if p else away.abs().ceil().clamp(max=1.0).sum(-1)  # type: ignore[no-any-return]
 
 
 def _ratio(g: Tensor, out: Tensor) -> Tensor:

@@ -7,9 +7,9 @@ ALWAYS_INLINE void F(row_outs)(const conv_rows *job, const REAL *from, REAL *to,
     const ptrdiff_t next = job->stride[1] * job->channels, outs = job->outs;
     ptrdiff_t out = 0;
     for (; out + 2 * LANES <= outs; out += 2 * LANES)
-        F(tile_in_order)(from, next, 1, weight + out, outs, job->inner, bias + out, 0, to + out, outs, NULL, job->places, height, 2);
+        F(tile_in_order)(from, next, 1, weight + out, outs, job->inner, bias + out, 0, to + out, outs, NULL, job->places, true, height, 2);
     if (out < outs)
-        F(tile_in_order)(from, next, 1, weight + out, outs, job->inner, bias + out, 0, to + out, outs, NULL, job->places, height, 1);
+        F(tile_in_order)(from, next, 1, weight + out, outs, job->inner, bias + out, 0, to + out, outs, NULL, job->places, true, height, 1);
 }
 
 /* Counts rows of outputs; the room has one padded row for each row of a window. */

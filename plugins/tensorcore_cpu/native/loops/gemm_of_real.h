@@ -154,7 +154,7 @@ typedef void (*F(tile_function))(const REAL *rows, ptrdiff_t rows_step, const RE
                                                const int32_t *order, const int32_t *places) {                     \
         if (vectors)                                                                                              \
             F(tile_in_order)(rows, step, inner_step, columns, columns_step, inner, before, before_step, made,     \
-                             made_step, in_order, at, height, vectors);                                           \
+                             made_step, in_order, at, false, height, vectors);                                    \
         else                                                                                                      \
             F(half_tile)(rows, step, inner_step, columns, columns_step, inner, before, before_step, made,         \
                          made_step, in_order, at, height);                                                        \

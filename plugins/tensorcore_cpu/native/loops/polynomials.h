@@ -1,5 +1,6 @@
 /* Orthogonal polynomials by their recurrences (NIST Digital Library of Mathematical Functions, table 18.9.1), of several elements at
-   once, each with its own order: 0 for orders below 0. Beyond the highest order the results have left the range of numbers. */
+   once, each with its own order: 0 for orders below 0 and those beyond the 63 bits of an integer, as in PyTorch. No more steps are
+   taken than to the highest order: the next one would wait for milliseconds. */
 #ifndef TENSORCORE_NATIVE_POLYNOMIALS_H
 #define TENSORCORE_NATIVE_POLYNOMIALS_H
 
@@ -10,14 +11,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { HIGHEST_ORDER = 1024, ABREAST = 2 * LANES_F64 };
+enum { HIGHEST_ORDER = 1 << 20, ABREAST = 2 * LANES_F64 };
 
 typedef union {
     vd vectors[2];
     double each[ABREAST];
 } abreast;
 
-ALWAYS_INLINE int whole_order(double n) { return !(n > -1) ? -1 : n > HIGHEST_ORDER ? HIGHEST_ORDER : (int)n; }
+ALWAYS_INLINE int whole_order(double n) { return !(n > -1 && n < 0x1p63) ? -1 : n > HIGHEST_ORDER ? HIGHEST_ORDER : (int)n; }
 
 /* Chebyshev's where they have another form: on the edges, and within them from orders on of which the recurrence would be too long
    or, in double, not as near (18.5.1 to 18.5.4). */

@@ -115,8 +115,9 @@ SHORT_ROWS(rows_i16, int16_t, uint32_t, key_of_i16, narrow)
 SHORT_ROWS(rows_i32, int32_t, uint32_t, key_of_i32, narrow)
 SHORT_ROWS(rows_i64, int64_t, uint64_t, key_of_i64, wide)
 SHORT_ROWS(rows_u8, uint8_t, uint32_t, key_of_u8, narrow)
+SHORT_ROWS(rows_bool, uint8_t, uint32_t, key_of_bool, narrow)
 
 const sort_loops ISA(sort_loops) = {{
     [TYPE_F32] = rows_f32, [TYPE_F64] = rows_f64, [TYPE_F16] = rows_f16, [TYPE_BF16] = rows_bf16, [TYPE_I8] = rows_i8,
-    [TYPE_I16] = rows_i16, [TYPE_I32] = rows_i32, [TYPE_I64] = rows_i64, [TYPE_U8] = rows_u8, [TYPE_BOOL] = rows_u8,
+    [TYPE_I16] = rows_i16, [TYPE_I32] = rows_i32, [TYPE_I64] = rows_i64, [TYPE_U8] = rows_u8, [TYPE_BOOL] = rows_bool,
 }};

@@ -5,11 +5,12 @@
 
 /* made[r, c] = before[r, c] + sum over k of rows[r * row_step + k * inner_step] * columns[k * columns_step + c] for
    `height` rows and `vectors` vectors of columns, which stay in registers: both are constants where it is called. `order`, if
-   there is one, names the row of `before` and `made` that row r is; `places`, if there are any, the `inner` ones of k. */
+   there is one, names the row of `before` and `made` that row r is; `places`, if there are any, the `inner` ones of k, on the left
+   alone where what they meet is `packed`. */
 ALWAYS_INLINE void F(tile_in_order)(const REAL *rows, ptrdiff_t row_step, ptrdiff_t inner_step, const REAL *columns,
                                     ptrdiff_t columns_step, ptrdiff_t inner, const REAL *before, ptrdiff_t before_step,
                                     REAL *made, ptrdiff_t made_step, const int32_t *order, const int32_t *places,
-                                    int height, int vectors) {
+                                    bool packed, int height, int vectors) {
     V sums[16][4];
 #pragma GCC unroll 16
     for (int r = 0; r < height; r++) {
@@ -26,7 +27,7 @@ ALWAYS_INLINE void F(tile_in_order)(const REAL *rows, ptrdiff_t row_step, ptrdif
         const ptrdiff_t end = k + turn < inner ? k + turn : inner;
         for (; k < end; k++) {
             const REAL *const lefts = places ? rows + places[k] * inner_step : rows;
-            const REAL *const rights = places ? columns + places[k] * columns_step : columns;
+            const REAL *const rights = places && !packed ? columns + places[k] * columns_step : columns;
             V right[4];
 #pragma GCC unroll 4
             for (int v = 0; v < vectors; v++)
@@ -38,10 +39,10 @@ ALWAYS_INLINE void F(tile_in_order)(const REAL *rows, ptrdiff_t row_step, ptrdif
                 for (int v = 0; v < vectors; v++)
                     sums[i][v] += right[v] * left;
             }
-            if (!places) {
+            if (!places)
                 rows += inner_step;
+            if (!places || packed)
                 columns += columns_step;
-            }
         }
     }
 #pragma GCC unroll 16
@@ -57,7 +58,7 @@ ALWAYS_INLINE void F(tile)(const REAL *rows, ptrdiff_t row_step, ptrdiff_t inner
                            ptrdiff_t columns_step, ptrdiff_t inner, const REAL *before, ptrdiff_t before_step,
                            REAL *made, ptrdiff_t made_step, int height, int vectors) {
     F(tile_in_order)(rows, row_step, inner_step, columns, columns_step, inner, before, before_step, made, made_step, NULL,
-                     NULL, height, vectors);
+                     NULL, false, height, vectors);
 }
 
 /* to[j * to_step + i] = from[i * from_step + j] for i < rows and j < columns, zeros to whole vectors of i. A row's lines are

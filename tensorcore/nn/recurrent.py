@@ -178,10 +178,13 @@ class RNNBase(Module):
         return _OPS[self.mode](*args)
 
     def _check_input(self, data: Any, weight: Any) -> None:
-        from tensorcore.amp.state import is_autocast_enabled
+        if data.dtype is not weight.dtype:
+            from tensorcore.amp.state import is_autocast_enabled
 
-        if data.dtype is not weight.dtype and not is_autocast_enabled(data.device.type):
-            raise ArgumentError(f"input must have the type {weight.dtype}, got type {data.dtype}; convert one of them")
+            if not is_autocast_enabled(data.device.type):
+                raise ArgumentError(
+                    f"input must have the type {weight.dtype}, got type {data.dtype}; convert one of them"
+                )
         if data.shape[-1] != self.input_size:
             raise ShapeError(
                 f"input.size(-1) must be equal to input_size. Expected {self.input_size}, got {data.shape[-1]}"

@@ -156,6 +156,18 @@ def test_large_numbers(name):
 
 
 @pytest.mark.parametrize("name", GATES)
+@pytest.mark.parametrize("size", [31, 32, 41, 56])
+def test_numbers_out_of_the_ordinary(name, size):
+    """Infinities, NaN, denormals and zeros of either sign give what NumPy's kernel gives, in whichever lane of a vector they are."""
+    odd = np.array([np.inf, -np.inf, np.nan, 1e-42, -1e-42, 0.0, -0.0, 88.0, -104.0, 3e38], "float32")
+    args, options = inputs(name, (3, 2), size, "float32"), options_of(name, (3, 2))
+    args[0].flat[::7] = np.resize(odd, args[0].flat[::7].size)
+    args[-1].flat[::5] = np.resize(odd[3:7], args[-1].flat[::5].size)
+    with np.errstate(all="ignore"):
+        assert_close(kernel(name)[0](*args, **options), kernel(name)[1](*args, **options), "float32")
+
+
+@pytest.mark.parametrize("name", GATES)
 def test_layouts_and_half_types(name):
     """Arguments in other layouts and dtypes give what NumPy's kernel gives."""
     args, options = inputs(name, (3, 2), 9, "float32"), options_of(name, (3, 2))

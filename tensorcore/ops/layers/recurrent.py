@@ -154,8 +154,8 @@ def _sequences(name: str, layer: Callable[..., Any], states: int, *args: Any, **
     names = ("has_biases", "num_layers", "dropout", "train", "bidirectional", *(() if packed else ("batch_first",)))
     head = ("data", "batch_sizes", "hx", "params") if packed else ("input", "hx", "params")
     given = dict(zip((*head, *names), args, strict=False)) | kwargs
-    missing = [one for one in (*head, *names) if one not in given]
-    if missing or len(given) > len(head) + len(names):
+    count = len(head) + len(names)
+    if (len(args) != count or kwargs) and (len(given) > count or [one for one in (*head, *names) if one not in given]):
         raise ArgumentTypeError(
             f"{name}: expected {', '.join((*head, *names))}, got {', '.join(given)}; pass each once"
         )
@@ -167,8 +167,9 @@ def _sequences(name: str, layer: Callable[..., Any], states: int, *args: Any, **
     for one in ("hx", "params") if states > 1 else ("params",):
         if not isinstance(given[one], (tuple, list)):
             raise ArgumentTypeError(f"{name}: expected {one} to be a tuple of Tensors, got {given[one]!r}; pass a list")
-    check_tensors(name, **{f"hx[{i}]": one for i, one in enumerate(given["hx"])} if states > 1 else {})
     hx = tuple(given["hx"]) if states > 1 else (given["hx"],)
+    if states > 1 and not all([type(one) is Tensor for one in hx]):
+        check_tensors(name, **{f"hx[{i}]": one for i, one in enumerate(hx)})
     params = list(given["params"])
     if len(hx) != states:
         raise ShapeError(f"{name}: expected {states} hidden states, got {len(hx)}; pass (state, cell)")
@@ -239,7 +240,8 @@ def _lstm_layer(
     gates = linear(rows, w_ih, _sum(b_ih, b_hh))
     dtype = _dtype_of_states(gates, h0)
     gates, w_hh, w_hr = _of_one_dtype(name, dtype, gates, w_ih, (rows, h0, c0), w_hh, w_hr)
-    h0, c0 = [one if one.dtype is dtype else one.to(dtype) for one in (h0, c0)]  # type: ignore[attr-defined]
+    if h0.dtype is not dtype or c0.dtype is not dtype:
+        h0, c0 = h0.to(dtype), c0.to(dtype)  # type: ignore[attr-defined]
     if w_hr is not None:
         # Rare enough to go step by step.
         if tuple(w_hr.native.shape) != (h0.native.shape[-1], c0.native.shape[-1]):

@@ -118,18 +118,14 @@ static void F(class_backward)(const class_scores *of, const void *gradients, voi
     } else if (inner == 1) {
         for (ptrdiff_t r = first; r < first + count; r++) {
             const REAL *row = x + r * n;
-            REAL *made = out + r * n, high = top[r], low = less[r], amount = amounts[r];
-            for (ptrdiff_t begin = 0; begin < n; begin += ROW_BLOCK) {
-                REAL share[ROW_BLOCK];
-                ptrdiff_t piece = n - begin < ROW_BLOCK ? n - begin : ROW_BLOCK;
-                INDEPENDENT for (ptrdiff_t i = 0; i < piece; i++)
-                    share[i] = row[begin + i] - high;
-                for (ptrdiff_t i = piece; i % LANES; i++)
-                    share[i] = 0;
-                F(exp_less)(share, low, share, (piece + LANES - 1) & -(ptrdiff_t)LANES);
-                INDEPENDENT for (ptrdiff_t i = 0; i < piece; i++)
-                    made[begin + i] = share[i] * amount;
-            }
+            REAL *made = out + r * n, tail[LANES] = {0};
+            const ptrdiff_t whole = n & -(ptrdiff_t)LANES;
+            F(exp_times)(row, top[r], less[r], amounts[r], made, whole);
+            if (whole == n)
+                continue;
+            memcpy(tail, row + whole, (size_t)(n - whole) * sizeof *tail);
+            F(exp_times)(tail, top[r], less[r], amounts[r], tail, LANES);
+            memcpy(made + whole, tail, (size_t)(n - whole) * sizeof *tail);
         }
     } else {
         for (ptrdiff_t k = 0; k < n; k++) {

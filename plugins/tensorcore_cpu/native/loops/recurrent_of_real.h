@@ -6,6 +6,7 @@
     for (ptrdiff_t r = 0, row = 0, gates = 0; r < part->rows; r++, row += size, gates += (count) * size)
 
 /* Input, forget, cell and output gate: c = f c + i g, made = h = o tanh(c); the old c to `before`, tanh(c) to `inner`. */
+#ifndef LSTM_IS_WIDE
 static void F(lstm)(const recurrent_part *part) {
     EACH_ROW(4) {
         const REAL *x = (const REAL *)part->x + gates, *z0 = (const REAL *)part->z + r * part->z_row;
@@ -28,19 +29,19 @@ static void F(lstm)(const recurrent_part *part) {
         }
     }
 }
+#endif
 
-static void F(lstm_backward)(const recurrent_part *part) {
+/* `sent`, whether the results of the layer have a gradient, is a constant: with a look at it the loop took longer. */
+ALWAYS_INLINE void F(lstm_back)(const recurrent_part *part, bool sent) {
     EACH_ROW(4) {
         const REAL *acts = (const REAL *)part->acts + gates, *before = (const REAL *)part->before + row;
-        const REAL *inner = (const REAL *)part->inner + row;
-        const REAL *grads = part->grads ? (const REAL *)part->grads + row : NULL;
-        REAL *dh = (REAL *)part->dh + row, *dc = (REAL *)part->dc + row, *dz = (REAL *)part->dz + gates;
-        if (grads)
-            INDEPENDENT for (ptrdiff_t j = 0; j < width; j++)
-                dh[j] += grads[j];
+        const REAL *inner = (const REAL *)part->inner + row, *dh = (const REAL *)part->dh + row;
+        const REAL *grads = sent ? (const REAL *)part->grads + row : NULL;
+        REAL *dc = (REAL *)part->dc + row, *dz = (REAL *)part->dz + gates;
         INDEPENDENT for (ptrdiff_t j = 0; j < width; j++) {
             const REAL in = acts[j], forget = acts[size + j], new = acts[2 * size + j], out = acts[3 * size + j];
-            const REAL bent = inner[j], back = dh[j], cell = dc[j] + back * out * (1 - bent * bent);
+            const REAL bent = inner[j], back = sent ? dh[j] + grads[j] : dh[j];
+            const REAL cell = dc[j] + back * out * (1 - bent * bent);
             dz[j] = cell * new * in * (1 - in);
             dz[size + j] = cell * before[j] * forget * (1 - forget);
             dz[2 * size + j] = cell * in * (1 - new * new);
@@ -48,6 +49,13 @@ static void F(lstm_backward)(const recurrent_part *part) {
             dc[j] = cell * forget;
         }
     }
+}
+
+static void F(lstm_backward)(const recurrent_part *part) {
+    if (part->grads)
+        F(lstm_back)(part, true);
+    else
+        F(lstm_back)(part, false);
 }
 
 /* Reset, update and new gate: h = n + u (h - n); what the reset gate multiplies goes to `inner`. */

@@ -267,30 +267,40 @@ WIDE_ONE(log_wide)
 
 #endif
 
-/* out[i] = e^(x[i] - less); out may be x. */
-ALWAYS_INLINE void exp_less_f64(const double *x, double less, double *out, ptrdiff_t count) {
+/* out[i] = e^(x[i] - high - low) * by; out may be x. */
+ALWAYS_INLINE void exp_times_f64(const double *x, double high, double low, double by, double *out, ptrdiff_t count) {
     INDEPENDENT for (ptrdiff_t i = 0; i < count; i++)
-        out[i] = exp__f64(x[i] - less);
+        out[i] = exp__f64(x[i] - high - low) * by;
 }
 
-ALWAYS_INLINE void exp_less_f32(const float *x, float less, float *out, ptrdiff_t size) {
+ALWAYS_INLINE void exp_times_f32(const float *x, float high, float low, float by, float *out, ptrdiff_t size) {
     ptrdiff_t i = 0;
 #ifdef __AVX512F__
     __m512 y[WIDE_FEW];
     for (; i + 16 * WIDE_FEW <= size; i += 16 * WIDE_FEW) {
         const int count = WIDE_FEW;
-        WIDE_ALL y[k] = _mm512_sub_ps(_mm512_loadu_ps(x + i + 16 * k), EACH(less));
+        WIDE_ALL y[k] = _mm512_loadu_ps(x + i + 16 * k) - EACH(high) - EACH(low);
         exp_wide(y, count);
-        WIDE_ALL _mm512_storeu_ps(out + i + 16 * k, y[k]);
+        WIDE_ALL _mm512_storeu_ps(out + i + 16 * k, y[k] * EACH(by));
     }
     for (; i < size; i += 16) {
         const __mmask16 rest = size - i < 16 ? (__mmask16)((1u << (size - i)) - 1) : (__mmask16)-1;
-        _mm512_mask_storeu_ps(out + i, rest, exp_wide_one(_mm512_sub_ps(_mm512_maskz_loadu_ps(rest, x + i), EACH(less))));
+        const __m512 z = _mm512_maskz_loadu_ps(rest, x + i) - EACH(high) - EACH(low);
+        _mm512_mask_storeu_ps(out + i, rest, exp_wide_one(z) * EACH(by));
     }
 #else
     INDEPENDENT for (; i < size; i++)
-        out[i] = exp__f32(x[i] - less);
+        out[i] = exp__f32(x[i] - high - low) * by;
 #endif
+}
+
+/* out[i] = e^(x[i] - less); out may be x. */
+ALWAYS_INLINE void exp_less_f64(const double *x, double less, double *out, ptrdiff_t count) {
+    exp_times_f64(x, less, 0, 1, out, count);
+}
+
+ALWAYS_INLINE void exp_less_f32(const float *x, float less, float *out, ptrdiff_t count) {
+    exp_times_f32(x, less, 0, 1, out, count);
 }
 
 #endif

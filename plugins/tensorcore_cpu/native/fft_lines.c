@@ -136,14 +136,17 @@ static void transform_cut(dim_run *run, bool forward, double scale, const char *
 
 /* Elements of `size` bytes, `step` bytes apart, to places `to_step` bytes apart, line by line within each of them, so that lines of
    memory are read, or written, once; lines beside one another are turned over. */
-typedef double sixteen __attribute__((vector_size(16), aligned(8)));
+typedef float four __attribute__((may_alias));
+typedef double eight __attribute__((may_alias, aligned(4)));
+typedef double sixteen __attribute__((may_alias, vector_size(16), aligned(8)));
 #define MOVE(type)                                                                         \
     for (npy_intp j = 0; j < count; j++)                                                   \
         for (npy_intp i = 0; i < lines; i++)                                               \
             *(type *)(to[i] + j * to_step) = *(const type *)(from[i] + j * step);
 static void move(const char *const *from, npy_intp step, char *const *to, npy_intp to_step, npy_intp lines, npy_intp count,
                  int size) {
-    bool from_beside = true, to_beside = true;
+    bool from_beside = ((uintptr_t)from[0] | (uintptr_t)step) % (size_t)size == 0;
+    bool to_beside = ((uintptr_t)to[0] | (uintptr_t)to_step) % (size_t)size == 0;
     for (npy_intp i = 1; i < lines; i++) {
         from_beside &= from[i] == from[0] + i * size;
         to_beside &= to[i] == to[0] + i * size;
@@ -154,9 +157,9 @@ static void move(const char *const *from, npy_intp step, char *const *to, npy_in
     else if (size <= 8 && to_beside && step == size)
         turns->turn[size == 4 ? 2 : 3](from[0], room, to[0], to_step, count, lines);
     else if (size == 4) {
-        MOVE(float)
+        MOVE(four)
     } else if (size == 8) {
-        MOVE(double)
+        MOVE(eight)
     } else {
         MOVE(sixteen)
     }

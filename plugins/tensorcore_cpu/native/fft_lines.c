@@ -13,6 +13,7 @@ static const turn_loops *turns;
 
 enum { GRAIN = 1 << 14, NEAR = 1 << 13 };  /* elements a thread; bytes */
 enum { CUT_ONE = 256, CUT_MANY = 1024 };   /* complex numbers from which on single lines, and many, are cut */
+enum { CUT_NEAR = 4 << 20 };               /* bytes of lines that many short ones are cut up to */
 enum { LINE = 64 };                        /* bytes that memory brings at a time */
 
 typedef struct {
@@ -290,8 +291,10 @@ bool fft_along(PyArrayObject *x, PyArrayObject *made, int dim, fft_kind kind, np
             run.lines *= PyArray_DIM(x, d);
         }
     run.held = must_be_held(&run);
-    const npy_intp least = !are_many(&run) ? CUT_ONE : run.held ? FFT_MOST + 1 : CUT_MANY;
-    const bool cut = complex_size(kind, size, false) >= least && can_be_cut(kind, size);
+    const npy_intp each = complex_size(kind, size, false);
+    const bool near = run.lines * each <= CUT_NEAR / (wide ? 16 : 8); /* beyond, lines side by side are read one after the other */
+    const npy_intp least = !are_many(&run) ? CUT_ONE : run.held || !near ? FFT_MOST + 1 : CUT_MANY;
+    const bool cut = each >= least && can_be_cut(kind, size);
     const npy_intp n = complex_size(kind, size, cut);
     fft_kept *plan = fft_find(n, n != size, wide, cut ? run.lanes : 0);
     if (!plan)

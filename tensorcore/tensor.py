@@ -17,7 +17,7 @@ from tensorcore.formats import Size, contiguous_format
 from tensorcore.shortcuts import before
 from tensorcore.tape.aside import HISTORY, PLACE, WRITES, tells
 from tensorcore.tape.engine import Eager
-from tensorcore.tape.memory import Version, View, writes
+from tensorcore.tape.memory import Version, View, own_trail, writes
 from tensorcore.tape.mode import makers, mode, unusual
 from tensorcore.tape.node import ACCUMULATE, FROZEN, Handle, Node, Output, is_leaf, leaf
 
@@ -339,7 +339,7 @@ class Tensor:
     def data(self, value: Tensor) -> None:
         if not isinstance(value, Tensor):
             raise ArgumentTypeError(f"data: expected a Tensor, got {value!r}; wrap it in torch.tensor(...)")
-        self.native, self.dtype, self.device = value.native, value.dtype, value.device
+        _, self.native, self.dtype, self.device = self.origin, value.native, value.dtype, value.device  # told by memory
         if is_leaf(self.node):
             self.node.shape, self.node.dtype = tuple(value.native.shape), value.dtype
 
@@ -355,7 +355,7 @@ class Tensor:
         """Of whom this is a view, None if of nobody. Most views are never asked: it is made when one is."""
         trail = self.trail
         if type(trail) is tuple:
-            trail = self.trail = View.taken(*trail)
+            trail = self.trail = View.taken(*own_trail(trail, self.native))
         return trail
 
     @property

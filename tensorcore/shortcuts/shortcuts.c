@@ -195,7 +195,7 @@ static PyTypeObject shortcut_type = {
 };
 
 static PyObject *before(PyObject *module, PyObject *args) {
-    const shortcut_spec *const tables[] = {view_shortcuts, call_shortcuts, check_shortcuts, pointwise_shortcuts, window_shortcuts,
+    const shortcut_spec *const tables[] = {view_shortcuts, part_shortcuts, call_shortcuts, check_shortcuts, pointwise_shortcuts, window_shortcuts,
                                            literal_shortcuts, asked_shortcuts, making_shortcuts, record_shortcuts, write_shortcuts, reading_shortcuts, state_shortcuts};
     const char *name;
     PyObject *function, *known[KNOWN] = {NULL};

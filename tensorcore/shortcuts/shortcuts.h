@@ -38,7 +38,7 @@ typedef struct {
 } shortcut_spec;
 
 /* Tables that end with a NULL name. */
-extern const shortcut_spec view_shortcuts[], call_shortcuts[], check_shortcuts[], pointwise_shortcuts[], window_shortcuts[],
+extern const shortcut_spec view_shortcuts[], part_shortcuts[], call_shortcuts[], check_shortcuts[], pointwise_shortcuts[], window_shortcuts[],
     literal_shortcuts[], asked_shortcuts[], making_shortcuts[], record_shortcuts[], write_shortcuts[], reading_shortcuts[], state_shortcuts[];
 
 /* The slots of Tensor, Version, Node and of the counters of unusual threads, as bytes from the beginning of an object. A whole
@@ -88,6 +88,21 @@ PyObject *new_tensor(PyObject *native, PyObject *dtype, PyObject *device);
 
 /* The version of a tensor, which it gets now if it has none; borrowed. */
 PyObject *version_of(PyObject *input);
+
+/* What the origin of a view of `input` is made of once somebody asks, see Tensor.trail; `kind` is that of `input` where NULL. */
+PyObject *trail_of(PyObject *input, PyObject *op, PyObject *options, PyObject *kind);
+
+/* A tensor over the memory of `input`, off the tape, by its trail, or of a trail of its own; `options` are of `op`. */
+PyObject *view_on_trail(PyObject *input, PyObject *native, PyObject *trail, taping how);
+PyObject *view_of(PyObject *input, PyObject *native, PyObject *op, PyObject *options, PyObject *kind, taping how);
+
+/* The trail of many parts of a tensor is one: in the place of options are numbers, which with the memory of a part say where it is. */
+static inline bool is_shared_trail(PyObject *trail) {
+    return PyTuple_CheckExact(trail) && PyTuple_CheckExact(PyTuple_GET_ITEM(trail, 3));
+}
+
+/* The trail of one of those alone, with its own options, which it has from then on. */
+PyObject *own_trail(PyObject *tensor);
 
 /* Whether a write changes the tensor's values and surely nothing else. */
 bool is_free(PyObject *tensor);

@@ -23,6 +23,7 @@ static int watch(PyObject *version, PyObject *made) {
     int failed = -1;
     if (!ref)
         return -1;
+    PyObject_GC_UnTrack(ref); /* it holds nothing, as it calls nobody: the collector has nothing to look for there */
     PyObject *views = VERSION_SLOT(version, VIEWS);
     if (!views || !PyList_CheckExact(views)) {
         if ((views = PyList_New(1))) {
@@ -52,11 +53,13 @@ static int watch(PyObject *version, PyObject *made) {
     return failed;
 }
 
-/* What the origin of a view of `input` is made of once somebody asks, see Tensor.trail; `kind` is that of `input` where NULL. */
-static PyObject *trail_of(PyObject *input, PyObject *op, PyObject *options, PyObject *kind) {
+PyObject *trail_of(PyObject *input, PyObject *op, PyObject *options, PyObject *kind) {
     if (SLOT(input, TRAIL) == Py_None)
         return PyTuple_Pack(5, input, Py_None, op, options, kind ? kind : shortcut_names[A_PLAIN]);
-    PyObject *before = Py_NewRef(SLOT(input, TRAIL)); /* a new tuple may collect garbage, whose finalizers may ask for the origin */
+    /* A new tuple may collect garbage, whose finalizers may ask for the origin. */
+    PyObject *before = is_shared_trail(SLOT(input, TRAIL)) ? own_trail(input) : Py_NewRef(SLOT(input, TRAIL));
+    if (!before)
+        return NULL;
     const bool taken = PyTuple_CheckExact(before);
     PyObject *base = taken ? Py_NewRef(PyTuple_GET_ITEM(before, 0)) : PyObject_GetAttr(before, shortcut_names[A_BASE]);
     PyObject *own = kind || taken ? Py_NewRef(kind ? kind : PyTuple_GET_ITEM(before, 4)) : PyObject_GetAttr(before, shortcut_names[A_KIND]);
@@ -82,12 +85,9 @@ PyObject *version_of(PyObject *input) {
     return version;
 }
 
-/* A tensor over the memory of `input`, off the tape; `options` are of `op`. */
-static PyObject *view_of(PyObject *input, PyObject *native, PyObject *op, PyObject *options, PyObject *kind, taping how) {
-    if (how == NOT_RECORDING)
-        kind = shortcut_names[A_UNRECORDED];
-    PyObject *version = Py_XNewRef(version_of(input)), *trail = version ? trail_of(input, op, options, kind) : NULL;
-    PyObject *made = trail ? new_tensor(native, SLOT(input, DTYPE), SLOT(input, DEVICE)) : NULL;
+PyObject *view_on_trail(PyObject *input, PyObject *native, PyObject *trail, taping how) {
+    PyObject *version = Py_XNewRef(version_of(input));
+    PyObject *made = version ? new_tensor(native, SLOT(input, DTYPE), SLOT(input, DEVICE)) : NULL;
     if (made) {
         Py_SETREF(SLOT(made, VERSION), Py_NewRef(version));
         Py_SETREF(SLOT(made, TRAIL), Py_NewRef(trail));
@@ -95,6 +95,12 @@ static PyObject *view_of(PyObject *input, PyObject *native, PyObject *op, PyObje
             Py_CLEAR(made);
     }
     Py_XDECREF(version);
+    return made;
+}
+
+PyObject *view_of(PyObject *input, PyObject *native, PyObject *op, PyObject *options, PyObject *kind, taping how) {
+    PyObject *trail = trail_of(input, op, options, how == NOT_RECORDING ? shortcut_names[A_UNRECORDED] : kind);
+    PyObject *made = trail ? view_on_trail(input, native, trail, how) : NULL;
     Py_XDECREF(trail);
     return made;
 }
@@ -166,87 +172,6 @@ static PyObject *run_show(const shortcut *self, PyObject *const *args, Py_ssize_
             Py_CLEAR(made);
     }
     Py_DECREF(native);
-    return made;
-}
-
-/* views.py: several_views(op, input, options, step, keys), with what records */
-static PyObject *run_several(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
-    if (nargs != 5 || kwnames || !is_whole(args[1]) || !PyList_CheckExact(args[4]))
-        return NULL;
-    const taping how = taping_of_thread();
-    if (how == UNUSUAL)
-        return NULL;
-    PyObject *input = args[1], *step = args[3], *keys = args[4], *made = PyTuple_New(PyList_GET_SIZE(keys));
-    PyObject *name = PyObject_GetAttr(step, shortcut_names[A_KERNEL]);
-    PyObject *kernel = name ? kernel_of(SLOT(input, DEVICE), name) : NULL, *own = Py_NewRef(SLOT(input, NATIVE));
-    if (!kernel)
-        Py_CLEAR(made);
-    for (Py_ssize_t i = 0; made && i < PyTuple_GET_SIZE(made); i++) {
-        PyObject *key = PyList_GET_ITEM(keys, i), *native = PyObject_VectorcallDict(kernel, &own, 1, key);
-        PyObject *one = native ? view_of(input, native, step, key, shortcut_names[A_SEVERAL], how) : NULL;
-        Py_XDECREF(native);
-        if (one)
-            PyTuple_SET_ITEM(made, i, one);
-        else
-            Py_CLEAR(made);
-    }
-    if (made && how == RECORDING && PyTuple_GET_SIZE(made) && SLOT(input, NODE) != Py_None) {
-        PyObject *list = PySequence_List(made), *done = NULL, *inputs = PyTuple_Pack(1, input);
-        if (list && inputs)
-            done = PyObject_CallFunctionObjArgs(self->known[0], args[0], inputs, args[2], list, NULL);
-        if (!done)
-            Py_CLEAR(made);
-        Py_XDECREF(list);
-        Py_XDECREF(inputs);
-        Py_XDECREF(done);
-    }
-    Py_XDECREF(name);
-    Py_XDECREF(kernel);
-    Py_DECREF(own);
-    return made;
-}
-
-/* split.py: _slices(op, input, dim, cuts) of what is not recorded, with the op that shows one part */
-static PyObject *run_slices(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
-    static PyObject *all, *one, *words;
-    if (nargs != 4 || kwnames || !is_whole(args[1]) || SLOT(args[1], NODE) != Py_None || !PyLong_CheckExact(args[2]) ||
-        !PyList_CheckExact(args[3]))
-        return NULL;
-    const taping how = taping_of_thread();
-    const Py_ssize_t dim = PyLong_AsSsize_t(args[2]), count = PyList_GET_SIZE(args[3]) - 1;
-    if (how == UNUSUAL || dim < 0 || dim >= NPY_MAXDIMS || count < 1)
-        return NULL;
-    if ((!all && !(all = PySlice_New(NULL, NULL, NULL))) || (!one && !(one = PyLong_FromLong(1))) ||
-        (!words && !(words = PyTuple_Pack(1, shortcut_names[A_KEY]))))
-        return NULL;
-    PyObject *input = args[1], *step = self->known[0], *kind = args[0] == Py_None ? NULL : shortcut_names[A_SEVERAL];
-    PyObject *name = PyObject_GetAttr(step, shortcut_names[A_KERNEL]), *own = Py_NewRef(SLOT(input, NATIVE));
-    PyObject *kernel = name ? kernel_of(SLOT(input, DEVICE), name) : NULL, *made = kernel ? PyTuple_New(count) : NULL;
-    for (Py_ssize_t i = 0; made && i < count; i++) {
-        PyObject *start = PyList_GET_ITEM(args[3], i), *stop = PyList_GET_ITEM(args[3], i + 1);
-        const int back = PyObject_RichCompareBool(stop, start, Py_LT);
-        PyObject *part = back < 0 ? NULL : PySlice_New(start, back ? start : stop, one), *key = part ? PyTuple_New(dim + 1) : NULL;
-        for (Py_ssize_t k = 0; key && k < dim; k++)
-            PyTuple_SET_ITEM(key, k, Py_NewRef(all));
-        if (key)
-            PyTuple_SET_ITEM(key, dim, Py_NewRef(part));
-        PyObject *given[2] = {own, key}, *options = key ? PyDict_New() : NULL, *view = NULL;
-        PyObject *native = options && !PyDict_SetItem(options, shortcut_names[A_KEY], key)
-                               ? PyObject_Vectorcall(kernel, given, 1, words) : NULL;
-        if (native)
-            view = view_of(input, native, step, options, kind, how);
-        if (view)
-            PyTuple_SET_ITEM(made, i, view);
-        else
-            Py_CLEAR(made);
-        Py_XDECREF(native);
-        Py_XDECREF(options);
-        Py_XDECREF(key);
-        Py_XDECREF(part);
-    }
-    Py_XDECREF(name);
-    Py_XDECREF(kernel);
-    Py_DECREF(own);
     return made;
 }
 
@@ -446,7 +371,7 @@ static PyObject *run_simple(const shortcut *self, PyObject *const *args, Py_ssiz
 }
 
 const shortcut_spec view_shortcuts[] = {
-    {"whole_slice", run_whole_slice}, {"simple", run_simple}, {"show", run_show}, {"several_views", run_several},
-    {"slices", run_slices}, {"are_pairs", run_are_pairs}, {"is_free", run_is_free}, {"check_writable", run_check_writable},
-    {"check_apart", run_check_apart}, {"written", run_written}, {NULL, NULL},
+    {"whole_slice", run_whole_slice}, {"simple", run_simple}, {"show", run_show}, {"are_pairs", run_are_pairs},
+    {"is_free", run_is_free}, {"check_writable", run_check_writable}, {"check_apart", run_check_apart}, {"written", run_written},
+    {NULL, NULL},
 };

@@ -6,7 +6,7 @@ import itertools
 import weakref
 from typing import Any
 
-__all__ = ["NEVER", "Version", "View", "next_order", "writes"]
+__all__ = ["NEVER", "Version", "View", "next_order", "own_trail", "writes"]
 
 # Counts down, so that a heap of nodes pops the youngest first. Writes to tensors take their
 # numbers from the same clock, which tells whether a saved tensor was written after it was saved.
@@ -51,6 +51,21 @@ class Version:
 def writes(version: Version | None) -> int:
     """How often the memory was written; a memory that nobody shared or wrote has no version yet."""
     return 0 if version is None else version.count
+
+
+def own_trail(trail: tuple[Any, ...], native: Any) -> tuple[Any, ...]:
+    """What a View is taken by, of one of many parts of a tensor: they share a trail, and the memory of each says which it is.
+
+    In the place of options stand the address of the first element of what was cut, the bytes from one element along the dim to
+    the next, that dim, and whether each part is one slice without it.
+    """
+    base, parent, op, options, kind = trail
+    if type(options) is not tuple:
+        return trail
+    address, stride, dim, single = options
+    at = (native.__array_interface__["data"][0] - address) // stride
+    part = at if single else slice(at, at + native.shape[dim], 1)
+    return base, parent, op, {"key": (*(slice(None),) * dim, part)}, kind
 
 
 class View:

@@ -79,7 +79,7 @@ def calls() -> dict[str, Callable[[], list[tc.Tensor]]]:
             tc.unique_consecutive(at // 3),
         ],
         "draws": lambda: [tc.multinomial(x.abs().t(), 3, generator=tc.Generator().manual_seed(8)).t()],
-        "transforms": lambda: [tc.fft.rfft(x.t()).abs(), tc.fft.fft(drawn_once[:97]).real],
+        "transforms": lambda: [tc.fft.rfft(x.t()).abs(), *[tc.fft.fft(drawn_once[:n]).real for n in (97, 289)]],
         "factors": lambda: [
             tc.linalg.solve(square, x[:60, :60]),
             tc.linalg.svdvals(square),

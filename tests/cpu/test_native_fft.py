@@ -1,4 +1,7 @@
-"""Fourier transforms in C: errors beside sums in extended precision, and SciPy's results for everything else."""
+"""Fourier transforms in C: errors beside sums in extended precision, and SciPy's results for everything else.
+
+Lines that are cut into rows are in ``test_native_fft_cut.py``.
+"""
 
 import functools
 
@@ -150,9 +153,9 @@ def test_more_sizes_than_are_kept():
         np.testing.assert_allclose(kernel("fft_c2c")[0](z, **options), twin(z, **options), atol=1e-11)
 
 
-@pytest.mark.parametrize("n", [1031, 2049, 4096])
+@pytest.mark.parametrize("n", [1031, 2049, 4124])
 def test_other_sizes(n):
-    """Long lines, from 1024 on also those with a large prime, are SciPy's, bit for bit."""
+    """Sizes over 1024 with a large prime are SciPy's, bit for bit."""
     z = drawn("D", 2, n)
     mine, twin = kernel("fft_c2c")
     options = {"dims": (1,), "forward": False, "scale": 0.25}

@@ -55,6 +55,15 @@ def test_the_derivative_of_digamma():
     assert_same(kernel("polygamma")[0](x, n=1), native(x))
 
 
+def test_the_derivative_of_no_order_is_digamma():
+    """polygamma of order 0 has digamma's bits, of floats and of doubles, also into a place."""
+    for x in (spread(np.float32), spread(np.float32).astype(np.float64)):
+        expected, place = kernel("digamma")[0](x), np.empty_like(x)
+        assert_same(kernel("polygamma")[0](x, n=0), expected)
+        kernel("polygamma")[0](x, n=0, out=place)
+        assert_same(place, expected)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_signs_are_copied(dtype):
     """As NumPy copies them, of zeros and NaN too, and of a number beside an array."""

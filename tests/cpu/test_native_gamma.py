@@ -88,3 +88,16 @@ def test_layouts_and_doubles(name):
     np.testing.assert_array_equal(native(table, column), native(table, np.repeat(column, 10, 1)))
     wide = numbers.astype(np.float64)
     np.testing.assert_array_equal(native(wide, wide), fallback(wide, wide))
+
+
+@pytest.mark.parametrize("name", NAMES[:2])
+def test_neighbours_change_no_bit(name):
+    """An element is the same alone and beside others, whose terms end sooner or later, and corners among them."""
+    random = np.random.default_rng(8)
+    a, x = (10 ** random.uniform(-2, 1.5, (2, 211))).astype(np.float32)
+    a[::17], x[::13] = np.resize(CORNERS, a[::17].shape), np.resize(CORNERS[::-1], x[::13].shape)
+    native = kernel(name)[0]
+    whole = native(a, x)
+    alone = np.concatenate([native(a[i : i + 1], x[i : i + 1]) for i in range(211)])
+    np.testing.assert_array_equal(whole, alone)
+    np.testing.assert_array_equal(whole[::-1], native(a[::-1], x[::-1]))

@@ -70,7 +70,10 @@ def test_running_logarithms_of_sums(dtype):
     block[1, 20:40] *= 500
     block[2, :, 9:] -= np.linspace(3000, 0, 61)
     block = block.astype(dtype)
-    for x in (block, block[:, :1], block[:, :, :3].copy(), block.transpose(2, 0, 1), block[0, 0, :1]):
+    narrow = [
+        block.reshape(-1)[: 200 * n * width].reshape(200, n, width) for n, width in ((7, 4), (3, 16), (4, 17), (17, 3))
+    ]
+    for x in (block, block[:, :1], block[:, :, :3].copy(), block.transpose(2, 0, 1), block[0, 0, :1], *narrow):
         for dim in range(x.ndim):
             expected = np.logaddexp.accumulate(x.astype(np.longdouble), dim)
             size = np.maximum(np.maximum.accumulate(np.abs(x), dim), np.abs(expected)).astype(dtype)
@@ -87,7 +90,7 @@ def test_running_logarithms_of_sums_of_infinities(dtype):
             [-np.inf, np.inf, -1e30, 1e30, np.nan], [-1e30, 1e30, -1e30, 1e30, 0], [np.nan, np.inf, -np.inf, 0, 0]]  # fmt: skip
     x = np.array(rows, dtype)
     with np.errstate(all="ignore"):
-        for values in (x, x.T, np.tile(x, 30)):
+        for values in (x, x.T, np.tile(x, 30), np.repeat(np.tile(x, (40, 1))[..., None], 3, 2)):
             for dim in (0, 1):
                 np.testing.assert_allclose(native(values, dim=dim), fallback(values, dim=dim), rtol=1e-6)
 

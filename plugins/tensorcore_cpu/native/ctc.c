@@ -102,7 +102,7 @@ static bool each_sample(ctc_call *call) {
     return !call->short_of_memory;
 }
 
-/* The losses, and alpha: the logarithms of the sums over all paths up to each frame and state. */
+/* The losses, and alpha: the logarithms of the sums over all paths up to each of a sample's own frames, and state. */
 static PyObject *run_forward(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     PyObject *options[OPTIONS], *answer = NULL;
     if (nargs != 3 || !native_options(args, nargs, kwnames, names, OPTIONS, options))

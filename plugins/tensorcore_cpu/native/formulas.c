@@ -147,15 +147,18 @@ static PyObject *run_formula(const native_kernel *kernel, PyObject *const *args,
     return computed(kept ? FORMULA_nan_to_num_kept : op->loop, op->inputs, args, options, NULL);
 }
 
-/* The first derivative of digamma; the others are NumPy's. */
+/* Digamma and its first derivative; the others are NumPy's. */
 static PyObject *run_polygamma(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     PyObject *options[OPTIONS] = {NULL};
     if (nargs != 1 || !kwnames || !native_options(args, nargs, kwnames, names, OPTIONS, options) || !options[ORDER] ||
-        !PyLong_CheckExact(options[ORDER]) || PyLong_AsLong(options[ORDER]) != 1) {
+        !PyLong_CheckExact(options[ORDER]))
+        return NULL;
+    const long order = PyLong_AsLong(options[ORDER]);
+    if (order != 0 && order != 1) {
         PyErr_Clear(); /* of an order beyond C's ints */
         return NULL;
     }
-    return computed(FORMULA_trigamma, 1, args, options, NULL);
+    return computed(order ? FORMULA_trigamma : FORMULA_digamma, 1, args, options, NULL);
 }
 
 typedef struct {

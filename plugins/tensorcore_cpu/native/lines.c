@@ -16,6 +16,7 @@ static PyObject *names[OPTIONS], *addr_names[3];
 static const char *const NAMES[OPTIONS] = {"dim", "keepdim", "p"};
 
 enum { GRAIN = 1 << 14, SHORT = 16, LONG_WIDTH = 128 }; /* elements a thread; of rows that are summed side by side; of rows that lie as they are */
+enum { NARROW = SUM_COLUMNS / 4 };                      /* columns that are too few for a loop */
 
 typedef struct {
     const char *x, *y;
@@ -57,6 +58,23 @@ typedef struct {
     native_type type;
 } log_sums;
 
+/* Short columns, of which few lie side by side: those of as many matrices as go through a loop, in a copy. */
+static void run_narrow_sums(const log_sums *run, npy_intp begin, npy_intp end) {
+    char tile[SHORT * SUM_COLUMNS * sizeof(double)] __attribute__((aligned(64)));
+    const npy_intp n = run->of.size, part = run->of.after * TYPE_SIZE[run->type], most = SUM_COLUMNS / run->of.after;
+    for (npy_intp at = begin, count; at < end; at += count) {
+        count = end - at < most ? end - at : most;
+        const npy_intp row = count * part;
+        for (npy_intp k = 0; k < count; k++)
+            for (npy_intp i = 0; i < n; i++)
+                memcpy(tile + i * row + k * part, run->of.x + ((at + k) * n + i) * part, (size_t)part);
+        loops->column_sums[run->type](tile, tile, n, count * run->of.after, count * run->of.after);
+        for (npy_intp k = 0; k < count; k++)
+            for (npy_intp i = 0; i < n; i++)
+                memcpy(run->of.values + ((at + k) * n + i) * part, tile + i * row + k * part, (size_t)part);
+    }
+}
+
 static void run_log_sums(void *context, npy_intp begin, npy_intp end) {
     const log_sums *run = context;
     const npy_intp n = run->of.size, inner = run->of.after, size = TYPE_SIZE[run->type];
@@ -64,6 +82,10 @@ static void run_log_sums(void *context, npy_intp begin, npy_intp end) {
         for (npy_intp row = begin; row < end; row += SUM_COLUMNS)
             loops->short_sums[run->type](run->of.x + row * n * size, run->of.values + row * n * size, n,
                                          end - row < SUM_COLUMNS ? end - row : SUM_COLUMNS);
+        return;
+    }
+    if (inner <= NARROW && n <= SHORT) {
+        run_narrow_sums(run, begin, end);
         return;
     }
     for (npy_intp tile = begin; tile < end; tile++) {

@@ -28,7 +28,13 @@ def _copying(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     def call(input: Tensor, *args: Any, out: Any = None, **kwargs: Any) -> Any:
         check_tensors(f"{name}_copy", input=input)
         made = function(input, *args, **kwargs)
-        copied = tuple(map(_copy, made)) if isinstance(made, tuple) else _copy(made)
+        if isinstance(made, tuple):
+            parts, made = list(made), None
+            for i in range(len(parts)):  # many views are gone before the collector of cycles has to look at them
+                parts[i] = _copy(parts[i])
+            copied: Any = tuple(parts)
+        else:
+            copied = _copy(made)
         if out is None:
             return copied
         if isinstance(copied, tuple):

@@ -52,7 +52,7 @@ def unbind(input: Tensor, dim: int = 0, *, axis: int | None = None) -> tuple[Ten
             "unbind: Dimension specified as 0 but tensor has no dimensions, got a 0-d tensor; use item()"
         )
     at = rules.wrap_dim("unbind", dim, len(shape))
-    return several_views(_unbind, input, {"dim": at}, select_op, _keys(at, shape[at]))
+    return _slices(_unbind, input, at, shape[at])
 
 
 def _even(input: Tensor, dim: int, size: int) -> tuple[Tensor, ...]:
@@ -61,11 +61,13 @@ def _even(input: Tensor, dim: int, size: int) -> tuple[Tensor, ...]:
     return _slices(_split, input, dim, [*range(0, have, size), have] if have else [0, 0])
 
 
-@before("slices", slice_op)
-def _slices(op: Op | None, input: Tensor, dim: int, cuts: list[int]) -> tuple[Tensor, ...]:
-    """The parts between each cut and the next, as results of one node of ``op``; without it each has its own."""
+@before("slices", slice_op, select_op)
+def _slices(op: Op | None, input: Tensor, dim: int, cuts: Any) -> tuple[Tensor, ...]:
+    """The parts between each cut and the next, or so many slices, as results of one node of ``op``; without it each has its own."""
     if op is None:
         return tuple([_show_slice(input, key) for key in _keys(dim, cuts)])
+    if type(cuts) is int:
+        return several_views(op, input, {"dim": dim}, select_op, _keys(dim, cuts))
     sizes = tuple(map(sub, cuts[1:], cuts))
     return several_views(op, input, {"dim": dim, "sizes": sizes}, slice_op, _keys(dim, cuts))
 

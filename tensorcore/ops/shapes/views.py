@@ -10,7 +10,7 @@ from tensorcore.ops.define import Op
 from tensorcore.ops.inplace import share_version
 from tensorcore.ops.record import record
 from tensorcore.shortcuts import before
-from tensorcore.tape.memory import Version, next_order
+from tensorcore.tape.memory import Version, next_order, own_trail
 from tensorcore.tape.mode import mode, unusual
 from tensorcore.tape.node import Node
 from tensorcore.tensor import Tensor
@@ -59,7 +59,7 @@ def viewing(op: Op, dtype_of: Callable[[Any], Any] | None = None) -> Callable[..
         if trail is None:
             made.trail = (input, None, op, options, "plain")
         elif type(trail) is tuple:
-            made.trail = (trail[0], trail, op, options, trail[4])
+            made.trail = (trail[0], own_trail(trail, input.native), op, options, trail[4])
         else:
             made.trail = (trail.base, trail, op, options, trail.kind)
         if unusual.threads and not mode.plain:
@@ -126,6 +126,8 @@ def several_views(
         version = input.version or share_version(input)
         kernel = device.kernels[step.kernel]
         parent = input.trail
+        if type(parent) is tuple:
+            parent = own_trail(parent, native)
         base = input if parent is None else parent[0] if type(parent) is tuple else parent.base
         kind = "several" if mode.enabled else "unrecorded"
         for key in keys:

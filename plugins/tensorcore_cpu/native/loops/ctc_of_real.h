@@ -50,14 +50,9 @@ static void F(ctc_forward)(const ctc_what *of, ptrdiff_t sample, void *losses, v
         before[s] = -INFINITY;
     for (ptrdiff_t s = 0; s < padded; s++)
         may_skip[s] = s < states && skips[s];
-    for (ptrdiff_t t = 0; t < of->length; t++) {
+    for (ptrdiff_t t = 0; t < frames; t++) { /* nobody reads what would be behind them */
         REAL *alpha = (REAL *)to + (t * of->batch + sample) * states;
         const REAL *x = F(frame)(of, t, sample);
-        if (t >= frames) {
-            for (ptrdiff_t s = 0; s < states; s++)
-                alpha[s] = -INFINITY;
-            continue;
-        }
         if (!t) {
             for (ptrdiff_t s = 0; s < states; s++)
                 made[s] = s == 0 || (s == 1 && of->lasts[sample]) ? 0 : -INFINITY;

@@ -392,6 +392,10 @@ static void N(transform)(const fft_way *way, const char *const *from, char *cons
     N(write)(to, out, lines, n, re, im, scale, scale);
 }
 
+#ifdef ZIP
+#include "fft_cut_of_real.h"
+#endif
+
 #undef PASS
 #undef STRAIGHT
 #undef TURNED
@@ -410,5 +414,6 @@ static void N(transform)(const fft_way *way, const char *const *from, char *cons
 #undef T_U
 #undef ZIP
 #undef UNZIP
+#undef REVERSED
 #undef WIDTH
 #undef ACROSS

@@ -288,8 +288,12 @@ FORMULA_OF(f64, double, xlogy, 2, TIMES_LOG(log__f64))
 FORMULA_OF(f32, float, xlog1py, 2, TIMES_LOG(log1p__f32))
 FORMULA_OF(f64, double, xlog1py, 2, TIMES_LOG(log1p__f64))
 
-FORMULA_OF(f32, float, igamma, 2, made = (float)incomplete_gamma(x, y, false))
-FORMULA_OF(f32, float, igammac, 2, made = (float)incomplete_gamma(x, y, true))
+static void igamma_f32(const double *numbers, char *const *data, const ptrdiff_t *steps, ptrdiff_t count) {
+    incomplete_gammas(data, steps, count, false);
+}
+static void igammac_f32(const double *numbers, char *const *data, const ptrdiff_t *steps, ptrdiff_t count) {
+    incomplete_gammas(data, steps, count, true);
+}
 FORMULA_OF(f32, float, zeta, 2, made = (float)hurwitz_zeta(x, y))
 
 /* Euclid's; of the least number of a type, whose size is none of its numbers, in one type more. */

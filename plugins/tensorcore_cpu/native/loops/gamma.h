@@ -177,6 +177,123 @@ static double incomplete_gamma(double a, double x, bool upper) {
     return upper ? made : 1 - made;
 }
 
+/* Elements whose terms are made side by side: each takes as many as it needs alone, so that its neighbours change no bit of it. */
+enum { GAMMAS = 16, GAMMA_VECTORS = GAMMAS / LANES_F64, TERMS_BETWEEN = 4 };
+
+typedef union {
+    vd vectors[GAMMA_VECTORS];
+    double lanes[GAMMAS];
+} gammas;
+
+typedef struct {
+    gammas a, x, made; /* the density, until it is multiplied */
+    gammas live;       /* 0 of those that are made elsewhere */
+} gamma_block;
+
+ALWAYS_INLINE vd where_live(vl live, vd one, vd other) { return (vd)(((vl)one & live) | ((vl)other & ~live)); }
+
+ALWAYS_INLINE bool any_live(vl live) {
+    int64_t any = 0;
+    for (int i = 0; i < LANES_F64; i++)
+        any |= live[i];
+    return any;
+}
+
+static void power_series(gamma_block *of) {
+    vd term[GAMMA_VECTORS], total[GAMMA_VECTORS];
+    vl open = {1};
+    for (int p = 0; p < GAMMA_VECTORS; p++) {
+        term[p] = of->live.vectors[p];
+        total[p] = of->live.vectors[p] * 0 + 1;
+    }
+    for (double k = 1; any_live(open);)
+        for (int j = 0; j < TERMS_BETWEEN; j++, k++) {
+            open = (vl){0};
+            for (int p = 0; p < GAMMA_VECTORS; p++) {
+                const vl live = term[p] > TERM_ENDS * total[p];
+                term[p] = (vd)((vl)(term[p] * (of->x.vectors[p] / (of->a.vectors[p] + k))) & live);
+                total[p] += term[p];
+                open |= live;
+            }
+        }
+    for (int p = 0; p < GAMMA_VECTORS; p++)
+        of->made.vectors[p] *= total[p];
+}
+
+static void continued_fraction(gamma_block *of) {
+    vd b[GAMMA_VECTORS], above[GAMMA_VECTORS], below[GAMMA_VECTORS], above_before[GAMMA_VECTORS], below_before[GAMMA_VECTORS];
+    vl live[GAMMA_VECTORS], open = {1};
+    for (int p = 0; p < GAMMA_VECTORS; p++) {
+        const vd zero = {0};
+        b[p] = below[p] = of->x.vectors[p] + 1 - of->a.vectors[p];
+        above[p] = below_before[p] = zero + 1;
+        above_before[p] = zero;
+        live[p] = of->live.vectors[p] != zero;
+    }
+    for (double k = 1; k < 2000 && any_live(open);)
+        for (int j = 0; j < TERMS_BETWEEN; j++, k++) {
+            open = (vl){0};
+            for (int p = 0; p < GAMMA_VECTORS; p++) {
+                const vd factor = (of->a.vectors[p] - k) * k;
+                b[p] += 2;
+                const vd above_next = b[p] * above[p] + factor * above_before[p];
+                const vd below_next = b[p] * below[p] + factor * below_before[p];
+                const vd one = above_next * below[p], gap = one - above[p] * below_next, most = TERM_ENDS * one;
+                const vd scale = where_live(below_next > 1e100, gap * 0 + 1e-100, gap * 0 + 1);
+                above_before[p] = where_live(live[p], above[p] * scale, above_before[p]);
+                below_before[p] = where_live(live[p], below[p] * scale, below_before[p]);
+                above[p] = where_live(live[p], above_next * scale, above[p]);
+                below[p] = where_live(live[p], below_next * scale, below[p]);
+                live[p] &= (vl)(gap * gap > most * most);
+                open |= live[p];
+            }
+        }
+    for (int p = 0; p < GAMMA_VECTORS; p++)
+        of->made.vectors[p] *= of->a.vectors[p] * above[p] / below[p];
+}
+
+/* Floats of two rows; what is no usual number, or has its own formula, goes by itself. */
+static void incomplete_gammas(char *const *data, const ptrdiff_t *steps, ptrdiff_t count, bool upper) {
+    for (ptrdiff_t begin = 0; begin < count; begin += GAMMAS) {
+        const int some = count - begin < GAMMAS ? (int)(count - begin) : GAMMAS;
+        float as[GAMMAS], xs[GAMMAS];
+        bool usual[GAMMAS], right[GAMMAS];
+        gamma_block left_side, right_side;
+        for (int i = 0; i < GAMMAS; i++) {
+            const ptrdiff_t at = begin + (i < some ? i : some - 1);
+            const double a = as[i] = *(const float *)(data[0] + at * steps[0]);
+            const double x = xs[i] = *(const float *)(data[1] + at * steps[1]);
+            usual[i] = a > 0 && a < 20 && x > 0 && x < 300 && !(upper && a < 1 && x < 1.1);
+            right[i] = x > a + 1;
+            left_side.a.lanes[i] = usual[i] ? a : 1;
+            left_side.x.lanes[i] = usual[i] ? x : 1;
+        }
+        for (int i = 0; i < GAMMAS; i++) {
+            double product;
+            const double a = left_side.a.lanes[i], x = left_side.x.lanes[i], whole = stirling(a + 1, &product);
+            left_side.made.lanes[i] = exp__f64(a * log__f64(x) - x - whole) * product;
+        }
+        bool series = false, fraction = false;
+        right_side = left_side;
+        for (int i = 0; i < GAMMAS; i++) {
+            usual[i] &= left_side.made.lanes[i] != 0;
+            left_side.live.lanes[i] = usual[i] && !right[i];
+            right_side.live.lanes[i] = usual[i] && right[i];
+            series |= usual[i] && !right[i];
+            fraction |= usual[i] && right[i];
+        }
+        if (series)
+            power_series(&left_side);
+        if (fraction)
+            continued_fraction(&right_side);
+        for (int i = 0; i < some; i++) {
+            const double made = right[i] ? (upper ? right_side.made.lanes[i] : 1 - right_side.made.lanes[i])
+                                         : upper ? 1 - left_side.made.lanes[i] : left_side.made.lanes[i];
+            *(float *)(data[2] + (begin + i) * steps[2]) = (float)(usual[i] ? made : incomplete_gamma(as[i], xs[i], upper));
+        }
+    }
+}
+
 /* The sum of (k + q)^-s over k from 0 on: terms as long as q is small, the rest by Euler and Maclaurin. */
 static double hurwitz_zeta(double s, double q) {
     static const double bernoulli[] = {1. / 12, -1. / 720, 1. / 30240, -1. / 1209600, 1. / 47900160}; /* over factorials */

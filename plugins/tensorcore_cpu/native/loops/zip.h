@@ -40,6 +40,21 @@
 #define UNZIP_16(a, b, x)                                                                                           \
     __builtin_shufflevector(a, b, x, 2 + x, 4 + x, 6 + x, 8 + x, 10 + x, 12 + x, 14 + x, 16 + x, 18 + x, 20 + x, 22 + x, \
                             24 + x, 26 + x, 28 + x, 30 + x)
+/* The elements of a vector from the last to the first. */
+#define REVERSED_2(a) __builtin_shufflevector(a, a, 1, 0)
+#define REVERSED_4(a) __builtin_shufflevector(a, a, 3, 2, 1, 0)
+#define REVERSED_8(a) __builtin_shufflevector(a, a, 7, 6, 5, 4, 3, 2, 1, 0)
+#define REVERSED_16(a) __builtin_shufflevector(a, a, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)
+#if VECTOR == 64
+#define reversed_f32 REVERSED_16
+#define reversed_f64 REVERSED_8
+#elif VECTOR == 32
+#define reversed_f32 REVERSED_8
+#define reversed_f64 REVERSED_4
+#else
+#define reversed_f32 REVERSED_4
+#define reversed_f64 REVERSED_2
+#endif
 #if VECTOR == 64
 #define unzip_f32 UNZIP_16
 #define unzip_f64 UNZIP_8

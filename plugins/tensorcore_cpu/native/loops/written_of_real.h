@@ -81,7 +81,11 @@ ALWAYS_INLINE VI F(to_bool)(V x) { return x != 0; }
     ALWAYS_INLINE void F(name)(V *value, int vectors) {                                                       \
         __m512 x[WRITTEN_TILE];                                                                               \
         TILED x[k] = (__m512)value[k];                                                                         \
-        name##_wide(x, vectors);                                                                              \
+        if (vectors == 1)                                                                                     \
+            name##_wide(x, 1);                                                                                \
+        else                                                                                                  \
+            _Pragma("GCC unroll 8") for (int k = 0; k < vectors; k += WRITTEN_SIDE)                           \
+                name##_wide(x + k, WRITTEN_SIDE);                                                             \
         TILED value[k] = (V)x[k];                                                                              \
         TILED SEAL(value[k]);                                                                                  \
     }

@@ -43,7 +43,7 @@ def describe(
     source = Source(names) if written else None
     described = [_Writer(nest, arrays).written(names, codes, source) for nest in nests]
     if source is not None and source.functions:
-        from .library import addresses
+        from .library import addresses  # here: only then is there a compiler to start
 
         found = addresses(source.text(), len(source.functions))
         if found is None:

@@ -45,23 +45,26 @@ def addresses(text: str, count: int) -> tuple[int, ...] | None:
     """The addresses of the functions ``written_0`` and so on of a text; None, after a warning, where it cannot be compiled."""
     if _failed:
         return None
-    found = _loaded.get(key := _key(text))
-    if found is None:
-        try:
+    try:
+        key = _key(text)
+        if key not in _loaded:
             library = _opened(text, key)
-            found = tuple([ctypes.cast(library[f"written_{i}"], ctypes.c_void_p).value or 0 for i in range(count)])
-        except (OSError, AttributeError, subprocess.SubprocessError) as error:
-            said = getattr(error, "stderr", None) or error
-            warnings.warn(
-                f"codegen: expected {compiler() or 'a C compiler'} to make a library of a generated file, got: {str(said).strip()[:400]}; "
-                "programs of this process run without",
-                RuntimeWarning,
-                stacklevel=2,
-            )
-            _failed.append(key)
-            return None
-        _loaded[key] = found
-    return found
+            _loaded[key] = tuple([_address(library, f"written_{i}") for i in range(count)])
+        return _loaded[key]
+    except (OSError, AttributeError, subprocess.SubprocessError) as error:
+        said = getattr(error, "stderr", None) or error
+        warnings.warn(
+            f"codegen: expected {compiler() or 'a C compiler'} to make a library of a generated file, got: {str(said).strip()[:400]}; "
+            "programs of this process run without",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+        _failed.append(text)
+        return None
+
+
+def _address(library: ctypes.CDLL, name: str) -> int:
+    return ctypes.cast(library[name], ctypes.c_void_p).value or 0
 
 
 def _key(text: str) -> str:
@@ -73,9 +76,7 @@ def _surroundings(isa: str) -> str:
     """What besides the text decides about a library."""
     found = compiler()
     version = _run([found, "--version"]) if found else ""
-    headers = b"".join(
-        path.read_bytes() for path in sorted([*_HERE.glob("*.h"), *_HERE.glob("loops/*.h"), _HERE / "exp_limits.c"])
-    )
+    headers = b"".join(path.read_bytes() for path in parts())
     return f"{found}\n{version}\n{isa}\n{FLAGS}\n{INSTRUCTION_SETS.get(isa)}\n{hashlib.sha256(headers).hexdigest()}"
 
 

@@ -106,8 +106,8 @@ class _Processor(_Kinds):
     def codegen(self) -> bool:
         """Whether functions that are compiled from now on, and lazy programs, have C made of their groups of elementwise ops.
 
-        False at the start; ``TENSORCORE_CODEGEN=1`` changes that. A C compiler is needed (``$CC``, or one on the path), and a third of a
-        second for each file; what it made is kept on disk. Results have the same bits. Without the extension it stays False.
+        False at the start; ``TENSORCORE_CODEGEN=1`` changes that. A C compiler is needed (``$CC``, or one on the path), and some tenths
+        of a second for each file; what it made is kept on disk. Results have the same bits. Without the extension it stays False.
         """
         return host_device().codegen()
 

@@ -24,7 +24,7 @@ from tensorcore.ops.operands import NARROW, arguments, common_device, one_device
 from tensorcore.ops.output import check_out, store, written, written_into
 from tensorcore.ops.record import record
 from tensorcore.ops.shortage import again
-from tensorcore.shortcuts import before, learn, usual_way
+from tensorcore.shortcuts import before, learn, place_way, placed_way, usual_way
 from tensorcore.tape.memory import Version, next_order
 from tensorcore.tape.mode import makers, mode, unusual
 from tensorcore.tape.node import Node
@@ -58,10 +58,10 @@ def unary(op: Op, accepts: frozenset[dtype] | None, result: dtype | None) -> Cal
         result: the result's dtype where that is not the input's.
     """
     name, keeps, keeps_out, differentiable = op.name, op.keeps_inputs, op.keeps_out, bool(op.grads)
-    usual = usual_way(op, again, accepts, result)
+    usual, into = usual_way(op, again, accepts, result), place_way(op, accepts, result)
 
     def call(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-        if out is None and (done := usual(input)) is not None:
+        if (done := usual(input) if out is None else into(out, input)) is not None:
             return done
         if type(input) is not Tensor or out is not None or (accepts is not None and input.dtype not in accepts):
             return elementwise(op, (input,), out=out)
@@ -121,10 +121,11 @@ def binary(
     input_for_input, input_for_other = 0 in op.needed_for[0], 1 in op.needed_for[0]
     other_for_input, other_for_other = 0 in op.needed_for[1], 1 in op.needed_for[1]
 
-    usual = usual_way(op, again, accepts, result, floats, integers, NARROW if accepts is None else NARROW & accepts)
+    numbered = floats, integers, NARROW if accepts is None else NARROW & accepts
+    usual = usual_way(op, again, accepts, result, *numbered)
 
     def call(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tensor:
-        if out is None and (done := usual(input, other)) is not None:
+        if (done := usual(input, other) if out is None else into(out, input, other)) is not None:
             return done
         try:
             if type(other) is Tensor:
@@ -190,6 +191,8 @@ def binary(
                 record(op, (input, other), None, made)
         return made
 
+    # Products come here too.
+    into = place_way(op, accepts, result, *numbered) if op.kind == "elementwise" else placed_way(call)
     return call
 
 
@@ -204,6 +207,8 @@ def reduction(op: Op, accepts: frozenset[dtype], slow: Callable[..., Tensor], di
     name, keeps, keeps_out, differentiable = op.kernel, op.keeps_inputs, op.keeps_out, bool(op.grads)
 
     def call(input: Tensor, dim: Any = None, keepdim: bool = False, **rest: Any) -> Any:
+        if len(rest) == 1 and "out" in rest and (done := placed(rest["out"], input, dim, keepdim)) is not None:
+            return done
         if rest or type(input) is not Tensor or input.dtype not in accepts:
             if hasattr(type(input), "instead"):
                 return input.instead(op.name, (input, dim), rest | {"keepdim": keepdim})
@@ -259,6 +264,7 @@ def reduction(op: Op, accepts: frozenset[dtype], slow: Callable[..., Tensor], di
                 record(op, (input,), {"dim": dim, "keepdim": keepdim}, made)
         return made
 
+    placed = placed_way(call)
     return call
 
 

@@ -170,6 +170,7 @@ def _check_exact(op: str, made: dtype, out: Tensor) -> None:
         )
 
 
+@before("store")
 def store(op: str, made: Tensor, out: Tensor, *inputs: Any, all_of_it: bool = False) -> Tensor:
     """Write a result into ``out``, which takes the result's shape where it has another, and return ``out``.
 

@@ -12,6 +12,7 @@ from typing import Any
 from tensorcore.errors import ArgumentTypeError, TensorcoreError, not_bool
 from tensorcore.ops.inplace import inplace
 from tensorcore.ops.output import store
+from tensorcore.shortcuts import placed_way
 from tensorcore.tape.memory import Version, next_order
 from tensorcore.tape.mode import makers, mode
 from tensorcore.tape.node import Node
@@ -33,6 +34,10 @@ _KINDS = {
     "float": ("a number", ("__float__", "__index__")),
     "Tensor": ("a Tensor", ("native",)),
 }
+# Functions that look at ``out`` themselves, or whose calls with it are another's.
+_PLACES = frozenset([
+    "add", "addbmm", "addmm", "addmv", "baddbmm", "bmm", "cat", "clamp", "concat", "div", "dot", "linear", "mm", "mv", "stack", "sub", "where",
+])  # fmt: skip
 _KINDS |= {f"{one} | None": wanted for one, wanted in _KINDS.items()}
 _NUMPY = (("axis", "dim"), ("keepdims", "keepdim"))
 # The flags of code that takes any number of positions, and any keywords; inspect has them and is slow to import.
@@ -50,10 +55,11 @@ def checked(function: Callable[..., Any], title: str, numpy: bool = False) -> An
     """
     if function.__name__.startswith("_"):
         function.__qualname__ = title  # what Python says of a wrong argument
-    looks = _looks(function, title)
-    if not looks and not numpy:
+    looks, parameters = _looks(function, title), parameters_of(function)
+    # What is drawn is drawn once, and what is called most looks at ``out`` itself: it has no frame to spare.
+    places = "out" in parameters and "generator" not in parameters and title not in _PLACES
+    if not looks and not numpy and not places:
         return function
-    parameters = parameters_of(function)
     scope: dict[str, Any] = {"function": function, "not_bool": not_bool}
     lines = []
     if numpy:
@@ -66,8 +72,18 @@ def checked(function: Callable[..., Any], title: str, numpy: bool = False) -> An
     sized, named = _stars(function)
     passed = [one for one, (keyword, *_) in parameters.items() if not keyword]
     passed += [*sized, *[f"{one}={one}" for one, (keyword, *_) in parameters.items() if keyword], *named]
-    lines += [*looks, *_explaining(function, title, f"function({', '.join(passed)})", scope)]
-    return _written(function, title, parameters, scope, lines, ["**numpy"] if numpy else named)
+    lines += looks
+    if places:
+        lines.append(f"    if out is not None and (done := placed({', '.join(_without_out(passed))})) is not None: return done")
+    lines += _explaining(function, title, f"function({', '.join(passed)})", scope)
+    call = _written(function, title, parameters, scope, lines, ["**numpy"] if numpy else named)
+    scope["placed"] = placed_way(call)
+    return call
+
+
+def _without_out(passed: list[str]) -> list[str]:
+    """The arguments of a call as those of ``placed``."""
+    return ["out", *[one for one in passed if one not in ("out", "out=out")]]
 
 
 def composed(
@@ -86,6 +102,8 @@ def composed(
     if "inplace" in parameters:
         lines.append(f"    if inplace: return over({passed})")
     if "out" in parameters:
+        given = [f"{one}={one}" if parameters[one][0] else one for one in names]
+        lines.append(f"    if out is not None and (done := placed({', '.join(['out', *given])})) is not None: return done")
         lines.append(f"    if out is not None: return store({title!r}, run({passed}), out, {', '.join(op.inputs)})")
     if quick is not None:
         scope |= {"quick": quick, "mode": mode, "Tensor": Tensor, "new": object.__new__, "name": op.kernel, "op": op}
@@ -132,6 +150,7 @@ def composed(
     lines += _explaining(function, title, f"run({passed})", scope)
     call = _written(function, title, parameters, scope, lines, [])
     call.__name__ = call.__qualname__ = title
+    scope["placed"] = placed_way(call)
     if "inplace" in parameters:
         scope["over"] = inplace(f"{title}_", call)
     return call

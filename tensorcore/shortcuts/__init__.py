@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-__all__ = ["before", "fused_way", "in_python", "learn", "product_way", "properties", "reason", "usual_way"]
+__all__ = ["before", "fused_way", "in_python", "learn", "place_way", "placed_way", "product_way", "properties", "reason", "usual_way"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 _wanted = os.environ.get("TENSORCORE_NATIVE", "")
@@ -78,6 +78,23 @@ def usual_way(
     return before("usual", op, op.name, accepts, result, floats, integers, _traits(op), again, narrow)(_nothing)
 
 
+def place_way(
+    op: Any,
+    accepts: frozenset[Any] | None,
+    result: Any,
+    floats: frozenset[Any] = frozenset(),
+    integers: frozenset[Any] = frozenset(),
+    narrow: frozenset[Any] = frozenset(),
+) -> Callable[..., Any]:
+    """The same of a call with ``out=``, which comes first, is written by the kernel, and is the answer."""
+    return before("into", op, op.name, accepts, result, floats, integers, 0, None, narrow)(_no_place)
+
+
+def placed_way(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A call of the function whose results are copied into the tensors that come first, ``out``; None where that is unusual."""
+    return before("placed", function)(_no_place)
+
+
 def product_way(
     op: Any, kernel: str, again: Callable[..., Any], accepts: frozenset[Any], dims: tuple[int, int]
 ) -> Callable[..., Any]:
@@ -98,6 +115,10 @@ def _traits(op: Any) -> int:
 
 
 def _no_call(inputs: Any, options: Any, dtype: Any) -> Any:
+    """In the place of a short way that was not built."""
+
+
+def _no_place(out: Any, *inputs: Any, **options: Any) -> Any:
     """In the place of a short way that was not built."""
 
 

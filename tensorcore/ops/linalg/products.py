@@ -21,7 +21,7 @@ from tensorcore.ops.record import record
 from tensorcore.ops.samples import nn as samples
 from tensorcore.ops.shapes.shape import in_shape
 from tensorcore.ops.shortage import again
-from tensorcore.shortcuts import product_way
+from tensorcore.shortcuts import placed_way, product_way
 from tensorcore.tape.mode import makers, mode
 from tensorcore.tensor import Tensor, new_tensor
 
@@ -218,7 +218,7 @@ def _of_dims(op: Op, second: str, dims: tuple[int, int], text: str, doc: str, ca
     usual = product_way(op, "matmul", again, PLAIN_FLOATS, dims)
 
     def call(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-        if out is None and (done := usual(input, other)) is not None:
+        if (done := usual(input, other) if out is None else placed(out, input, other)) is not None:
             return done  # type: ignore[no-any-return]
         if (
             type(input) is Tensor
@@ -251,6 +251,7 @@ def _of_dims(op: Op, second: str, dims: tuple[int, int], text: str, doc: str, ca
     call.__annotations__ = {second if one == "other" else one: text for one, text in call.__annotations__.items()}
     call.__name__ = call.__qualname__ = op.name
     call.__doc__ = doc
+    placed = placed_way(call)
     return operation(samples=calls, name=op.name)(call)
 
 

@@ -19,7 +19,7 @@ from tensorcore.ops.output import store
 from tensorcore.ops.samples import index as samples
 from tensorcore.ops.shapes.flat import grown
 from tensorcore.ops.shortage import again
-from tensorcore.shortcuts import before
+from tensorcore.shortcuts import before, placed_way
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = [
@@ -129,6 +129,8 @@ def cat(tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor | None = None, a
         except MemoryError as error:
             native = again(device, "cat", (natives,), {"dim": at, "shape": shape}, error)
         return new_tensor(native, tensors[0].dtype, device)  # type: ignore[no-any-return]
+    if out is not None and (done := _cat_placed(out, tensors, dim)) is not None:
+        return done  # type: ignore[no-any-return]
     given = _tensors("cat", tensors)
     if not given:
         raise ArgumentError("cat: expected a non-empty list of Tensors, got []; pass at least one")
@@ -136,6 +138,9 @@ def cat(tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor | None = None, a
     solid = [one for one in given if tuple(one.native.shape) != (0,)]
     made = _joined(given, solid, dim)
     return made if out is None else _stored("cat", made, out, tensors)
+
+
+_cat_placed = placed_way(cat)
 
 
 def _joined(found: list[Tensor], solid: list[Tensor], dim: int) -> Tensor:
@@ -196,6 +201,8 @@ def stack(tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor | None = None,
                 return new_tensor(first.device.kernels["stack"](natives, dim=at), first.dtype, first.device)
             except MemoryError:
                 pass
+    if out is not None and (done := _stack_placed(out, tensors, dim)) is not None:
+        return done  # type: ignore[no-any-return]
     found = _tensors("stack", tensors)
     if not found:
         raise ShapeError("stack: stack expects a non-empty TensorList, got []; pass at least one")
@@ -209,6 +216,9 @@ def stack(tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor | None = None,
     at = rules.wrap_dim("stack", dim, len(shape) + 1)
     made = apply(_stack, _same_dtype(found), {"dim": at})
     return made if out is None else _stored("stack", made, out, tensors)
+
+
+_stack_placed = placed_way(stack)
 
 
 def _fitted(tensors: Any, dim: int, least: int) -> Tensor | None:

@@ -117,7 +117,7 @@ Tensor.__torch_function__ = classmethod(_torch_function)
 Tensor._make_subclass = staticmethod(_make_subclass)
 Tensor.as_subclass = _as_subclass
 _as_subclass.__qualname__ = "as_subclass"
-ops.calls.strangers = lambda *given: _overrides().ask(*given)
+ops.mixed.strangers = lambda *given: _overrides().ask(*given)
 
 
 class _DeviceType(type):

@@ -163,12 +163,18 @@ def get_default_dtype() -> dtype:
     return _default
 
 
+# What was worked out under the default dtype of then, and is not known under another.
+remembered: list[dict[Any, Any]] = []
+
+
 def set_default_dtype(d: dtype, /) -> None:
     """Make ``d``, a floating dtype, the dtype of tensors made from Python floats."""
     global _default
     if not isinstance(d, dtype) or not d.is_floating_point:
         raise ArgumentTypeError(f"set_default_dtype: expected a floating dtype, got {d!r}; pass e.g. torch.float64")
     _default = d
+    for known in remembered:
+        known.clear()
 
 
 def default_for(kind: str) -> dtype:

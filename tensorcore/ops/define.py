@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from tensorcore.dtypes import ALL
+from tensorcore.dtypes import ALL, remembered
 from tensorcore.errors import GradientError
 from tensorcore.ops.shortage import again
 from tensorcore.tape.mode import makers, mode
@@ -104,6 +104,10 @@ class Op:
         self.variadic = variadic
         self.samples = samples
         self.kind = kind
+        # Elementwise ops: by the dtypes of operands, the one they are computed in, the result's, and what numbers become.
+        self.promoted: dict[tuple[Any, ...], tuple[Any, ...]] = {}
+        remembered.append(self.promoted)
+        self.by_value = False  # whether its rule of dtypes looks at numbers beside integers
         self.function: Callable[..., Any] | None = None
         camel = "".join(part[:1].upper() + part[1:] for part in name.strip("_").split("_"))
         self.node_name = backward_name or f"{camel}Backward0"

@@ -8,9 +8,9 @@ from typing import Any
 from tensorcore import dtypes
 from tensorcore.errors import ArgumentTypeError, DeviceError, DtypeError, GradientError, ShapeError
 from tensorcore.ops import rules
-from tensorcore.ops.calls import HIGHEST, LOWEST, PLAIN_FLOATS, PLAIN_INTEGERS
 from tensorcore.ops.define import Op, named
-from tensorcore.ops.operands import NARROW, arguments, one_device
+from tensorcore.ops.mixed import remember
+from tensorcore.ops.operands import HIGHEST, LOWEST, NARROW, PLAIN_FLOATS, PLAIN_INTEGERS, arguments, one_device
 from tensorcore.ops.output import check_apart, check_once, written
 from tensorcore.ops.record import record
 from tensorcore.shortcuts import before
@@ -133,7 +133,7 @@ def usual_write(
 
     narrow = frozenset() if not numbers else NARROW if accepts is None else NARROW & accepts
 
-    @before("overwritten", first, kernel, accepts, result, floats, integers, count, factors, narrow)
+    @before("overwritten", first, kernel, accepts, result, floats, integers, count, factors, narrow, op)
     def overwritten(input: Tensor, others: tuple[Any, ...], **options: Any) -> bool:
         """Whether the call was one of the usual ones, and is done."""
         if not is_free(input) or len(others) + 1 != count:
@@ -225,6 +225,7 @@ def elementwise_inplace(op: Op, overwritten: Callable[..., bool]) -> Callable[..
         natives, widened = arguments(op, device, inputs, compute)
         if compute is input.dtype and final is compute and not widened:
             device.kernels[op.kernel](*natives, out=input.native)
+            remember(op, device, inputs, compute, final)
         else:
             result = device.kernels[op.kernel](*natives)
             device.kernels["copy"](input.native, result)

@@ -8,11 +8,12 @@ from typing import Any
 from tensorcore import dtypes
 from tensorcore.dtypes import dtype
 from tensorcore.errors import ArgumentTypeError, UnsupportedDtype
-from tensorcore.ops.calls import PLAIN_FLOATS, binary, foreign, reflected, unary
-from tensorcore.ops.calls import elementwise as slow
+from tensorcore.ops.calls import binary, reflected, unary
 from tensorcore.ops.define import Op
 from tensorcore.ops.inplace import elementwise_inplace, inplace, usual_write
-from tensorcore.ops.operands import result_type
+from tensorcore.ops.mixed import elementwise as slow
+from tensorcore.ops.mixed import foreign
+from tensorcore.ops.operands import PLAIN_FLOATS, result_type
 from tensorcore.ops.record import record
 from tensorcore.ops.shapes.views import viewing
 from tensorcore.ops.shortage import again
@@ -51,6 +52,7 @@ def elementwise(
     numbers: bool = True,
     tensor_first: bool = False,
     rule: Callable[..., dtype] | None = None,
+    by_value: bool = False,
     samples: Calls,
     backward_name: str | None = None,
 ) -> Callable[..., Tensor]:
@@ -68,7 +70,9 @@ def elementwise(
         numbers: whether the second operand may be one of Python's numbers.
         tensor_first: whether the first one may not.
         rule: given the inputs, the dtype to compute in, or an error of its own for dtypes that do not mix; the
-            rule of promotion unless told otherwise. It is not asked where all are of one plain floating dtype.
+            rule of promotion unless told otherwise. It is not asked where all are of one plain floating dtype, and once for
+            each meeting of dtypes.
+        by_value: whether it looks at numbers within 32 bits beside integers: it is asked each time then.
     """
     op = Op(name, inputs, doc, grads=grads, samples=samples, kind="elementwise", backward_name=backward_name)
     promote = rule or result_type
@@ -85,7 +89,7 @@ def elementwise(
         return compute, dtypes.bool_ if gives == "bool" else compute.to_real() if reals else compute
 
     op.dtypes = dtypes_of  # type: ignore[attr-defined]
-    op.widens = widens
+    op.widens, op.by_value = widens, by_value
     op.tensor_first = tensor_first
     # Where all operands have one of these dtypes, or are Python's own ints and floats, every rule is met.
     op.quick = takes & PLAIN_FLOATS

@@ -16,11 +16,17 @@ from tensorcore.shortcuts import before
 from tensorcore.tensor import Tensor
 
 __all__ = [
-    "NARROW", "alike", "anywhere", "arguments", "as_argument", "as_number", "check_number", "check_optional", "check_tensors",
-    "common_device", "everywhere", "factor", "lifted", "once_rounded", "one_device", "plain", "result_type",
+    "HIGHEST", "LOWEST", "NARROW", "PLAIN_FLOATS", "PLAIN_INTEGERS", "alike", "anywhere", "arguments", "as_argument", "as_number",
+    "check_number", "check_optional", "check_tensors", "common_device", "everywhere", "factor", "lifted", "once_rounded",
+    "one_device", "plain", "result_type",
 ]  # fmt: skip
 
 NARROW = frozenset([dtypes.float16, dtypes.bfloat16])
+# The dtypes for which a kernel may be handed a Python number as it is. Narrower ones compute with
+# numbers in single precision, and integers beyond 32 bits wrap: both are the slow path's.
+PLAIN_FLOATS = frozenset([dtypes.float32, dtypes.float64])
+PLAIN_INTEGERS = frozenset([dtypes.int32, dtypes.int64])
+LOWEST, HIGHEST = -(2**31), 2**31 - 1
 
 
 @before("check_tensors")

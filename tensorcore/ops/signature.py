@@ -36,7 +36,8 @@ _KINDS = {
 }
 # Functions that look at ``out`` themselves, or whose calls with it are another's.
 _PLACES = frozenset([
-    "add", "addbmm", "addmm", "addmv", "baddbmm", "bmm", "cat", "clamp", "concat", "div", "dot", "linear", "mm", "mv", "stack", "sub", "where",
+    "add", "addbmm", "addmm", "addmv", "baddbmm", "bmm", "cat", "clamp", "concat", "div", "dot", "linear", "mm", "mv", "stack",
+    "sub", "where",
 ])  # fmt: skip
 _KINDS |= {f"{one} | None": wanted for one, wanted in _KINDS.items()}
 _NUMPY = (("axis", "dim"), ("keepdims", "keepdim"))
@@ -74,7 +75,9 @@ def checked(function: Callable[..., Any], title: str, numpy: bool = False) -> An
     passed += [*sized, *[f"{one}={one}" for one, (keyword, *_) in parameters.items() if keyword], *named]
     lines += looks
     if places:
-        lines.append(f"    if out is not None and (done := placed({', '.join(_without_out(passed))})) is not None: return done")
+        lines.append(
+            f"    if out is not None and (done := placed({', '.join(_without_out(passed))})) is not None: return done"
+        )
     lines += _explaining(function, title, f"function({', '.join(passed)})", scope)
     call = _written(function, title, parameters, scope, lines, ["**numpy"] if numpy else named)
     scope["placed"] = placed_way(call)
@@ -103,7 +106,9 @@ def composed(
         lines.append(f"    if inplace: return over({passed})")
     if "out" in parameters:
         given = [f"{one}={one}" if parameters[one][0] else one for one in names]
-        lines.append(f"    if out is not None and (done := placed({', '.join(['out', *given])})) is not None: return done")
+        lines.append(
+            f"    if out is not None and (done := placed({', '.join(['out', *given])})) is not None: return done"
+        )
         lines.append(f"    if out is not None: return store({title!r}, run({passed}), out, {', '.join(op.inputs)})")
     if quick is not None:
         scope |= {"quick": quick, "mode": mode, "Tensor": Tensor, "new": object.__new__, "name": op.kernel, "op": op}

@@ -12,7 +12,18 @@ import os
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-__all__ = ["before", "fused_way", "in_python", "learn", "place_way", "placed_way", "product_way", "properties", "reason", "usual_way"]
+__all__ = [
+    "before",
+    "fused_way",
+    "in_python",
+    "learn",
+    "place_way",
+    "placed_way",
+    "product_way",
+    "properties",
+    "reason",
+    "usual_way",
+]
 
 F = TypeVar("F", bound=Callable[..., Any])
 _wanted = os.environ.get("TENSORCORE_NATIVE", "")

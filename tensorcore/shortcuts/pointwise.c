@@ -93,6 +93,12 @@ PyObject *asked_again(PyObject *again, PyObject *device, PyObject *name, PyObjec
     return made;
 }
 
+/* The call where operands are of other dtypes than one; None where that is unusual too. */
+static PyObject *mixed(const shortcut *self, PyObject *const *args, Py_ssize_t count) {
+    PyObject *made = known_call(self->known[OP], args, count, NULL);
+    return made || PyErr_Occurred() ? made : Py_NewRef(Py_None);
+}
+
 /* calls.py: what a usual call gives; None where it is not one, or where the kernel raises: the function makes the call again then
    and says what is wrong. */
 static PyObject *run_usual(const shortcut *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames) {
@@ -101,15 +107,15 @@ static PyObject *run_usual(const shortcut *self, PyObject *const *args, Py_ssize
     PyObject *dtype = SLOT(args[0], DTYPE), *device = SLOT(args[0], DEVICE), *natives[2] = {SLOT(args[0], NATIVE)};
     PyObject *edges[2] = {SLOT(args[0], NODE), Py_None};
     if (!has(self->known[OP_ACCEPTS], dtype))
-        Py_RETURN_NONE;
+        return mixed(self, args, count);
     if (count == 2 && is_tensor(args[1])) {
         if (!is_whole(args[1]) || SLOT(args[1], DTYPE) != dtype || SLOT(args[1], DEVICE) != device)
-            Py_RETURN_NONE;
+            return mixed(self, args, count);
         natives[1] = SLOT(args[1], NATIVE);
         edges[1] = SLOT(args[1], NODE);
     } else if (count == 2) {
         if (!plain_number(self, args[1], args[0]))
-            Py_RETURN_NONE;
+            return mixed(self, args, count);
         natives[1] = args[1];
     }
     for (Py_ssize_t i = 0; i < count; i++) { /* what finds a kernel, and a kernel, may let other threads run, which may give a tensor another array */

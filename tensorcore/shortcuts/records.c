@@ -68,12 +68,10 @@ static PyObject *options_of(PyObject *options, PyObject *inputs, PyObject *trait
     return made;
 }
 
-/* record.py: record(op, inputs, options, made) of one tensor, on a device that is nobody's wrapper */
-static PyObject *run_record(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
-    if (nargs != 4 || kwnames || !tensor_type || !is_whole(args[3]) || counts(THREADS) ||
-        !(PyTuple_CheckExact(args[1]) || PyList_CheckExact(args[1])) || !(args[2] == Py_None || PyDict_CheckExact(args[2])))
+PyObject *record_call(PyObject *op, PyObject *inputs, PyObject *given_options, PyObject *made) {
+    if (!tensor_type || !is_whole(made) || counts(THREADS) || !(PyTuple_CheckExact(inputs) || PyList_CheckExact(inputs)) ||
+        !(given_options == Py_None || PyDict_CheckExact(given_options)))
         return NULL;
-    PyObject *op = args[0], *inputs = args[1], *made = args[3];
     const int part = takes_part(SLOT(made, DTYPE));
     if (part <= 0)
         return part ? NULL : Py_NewRef(Py_None);
@@ -87,7 +85,7 @@ static PyObject *run_record(const shortcut *self, PyObject *const *args, Py_ssiz
     PyObject *edges = edges_of(inputs), *saved = NULL, *options = NULL, *shape = NULL, *version = NULL, *node = NULL;
     if (edges)
         saved = keeps == Py_True ? saved_of(inputs, edges, needed) : PyTuple_New(0);
-    if (saved && (options = options_of(args[2], inputs, traits)))
+    if (saved && (options = options_of(given_options, inputs, traits)))
         shape = PyObject_GetAttr(SLOT(made, NATIVE), shortcut_names[A_SHAPE]);
     if (shape && (version = keeps_result ? version_of(made) : Py_None))
         node = node_type->tp_alloc(node_type, 0);
@@ -113,6 +111,11 @@ static PyObject *run_record(const shortcut *self, PyObject *const *args, Py_ssiz
     Py_XDECREF(saved);
     Py_XDECREF(edges);
     return done;
+}
+
+/* record.py: record(op, inputs, options, made) of one tensor, on a device that is nobody's wrapper */
+static PyObject *run_record(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    return nargs != 4 || kwnames ? NULL : record_call(args[0], args[1], args[2], args[3]);
 }
 
 const shortcut_spec record_shortcuts[] = {{"record", run_record}, {NULL, NULL}};

@@ -2,7 +2,7 @@
 #include "shortcuts.h"
 
 /* What the short way of an elementwise op has to know besides, see usual_write: FIRST is where the first number may stand. */
-enum { FIRST, OPERANDS = 6, FACTORS };
+enum { FIRST, OPERANDS = 6, FACTORS, WRITTEN_OP = 9 };
 
 /* Whether the second of two arrays broadcasts to the shape of the first. */
 static bool fits(PyObject *one, PyObject *other) {
@@ -14,16 +14,18 @@ static bool fits(PyObject *one, PyObject *other) {
     return more >= 0;
 }
 
-/* What a tensor holds that stands beside `input` in a call that writes there, has neither a history nor its memory, and need not be
-   converted; borrowed, NULL for all others. */
-static PyObject *beside(PyObject *input, PyObject *other) {
+/* Whether a tensor stands beside `input` in a call that writes there, and has neither a history nor its memory. */
+static bool stands_beside(PyObject *input, PyObject *other) {
     PyObject *version = SLOT(input, VERSION);
-    const bool usual = is_tensor(other) && is_whole(other) && SLOT(other, DTYPE) == SLOT(input, DTYPE) &&
-                       SLOT(other, DEVICE) == SLOT(input, DEVICE) && PyArray_CheckExact(SLOT(other, NATIVE)) &&
-                       fits(SLOT(input, NATIVE), SLOT(other, NATIVE)) &&
-                       (version == Py_None || SLOT(other, VERSION) != version || other == input) &&
-                       (SLOT(other, NODE) == Py_None || taping_of_thread() == NOT_RECORDING);
-    return usual ? SLOT(other, NATIVE) : NULL;
+    return is_tensor(other) && is_whole(other) && SLOT(other, DEVICE) == SLOT(input, DEVICE) && PyArray_CheckExact(SLOT(other, NATIVE)) &&
+           fits(SLOT(input, NATIVE), SLOT(other, NATIVE)) &&
+           (version == Py_None || SLOT(other, VERSION) != version || other == input) &&
+           (SLOT(other, NODE) == Py_None || taping_of_thread() == NOT_RECORDING);
+}
+
+/* What such a tensor holds that need not be converted; borrowed, NULL for all others. */
+static PyObject *beside(PyObject *input, PyObject *other) {
+    return stands_beside(input, other) && SLOT(other, DTYPE) == SLOT(input, DTYPE) ? SLOT(other, NATIVE) : NULL;
 }
 
 PyObject *run_kernel(PyObject *device, PyObject *name, PyObject **given, Py_ssize_t count, PyObject *keywords) {
@@ -90,16 +92,19 @@ static PyObject *run_overwritten(const shortcut *self, PyObject *const *args, Py
     if (kwnames && (!factor || self->known[OP_RESULT] != Py_None || PySet_Contains(self->known[FACTORS], factor) != 1 ||
                     !(PyFloat_CheckExact(args[2]) || PyLong_CheckExact(args[2]))))
         return NULL;
-    PyObject *input = args[0], *device = SLOT(input, DEVICE);
+    PyObject *input = args[0], *device = SLOT(input, DEVICE), *result = self->known[OP_RESULT], *converted = NULL;
+    const bool same = result == Py_None || result == SLOT(input, DTYPE);
     given[0] = given[count] = SLOT(input, NATIVE);
     given[count + 1] = factor ? args[2] : NULL;
     for (Py_ssize_t i = 1; i < count; i++) {
         PyObject *other = PyTuple_GET_ITEM(args[1], i - 1);
         given[i] = i >= PyLong_AsSsize_t(self->known[FIRST]) && plain_number(self, other, input) ? other : beside(input, other);
+        if (!given[i] && same && count == 2 && !kwnames && stands_beside(input, other))
+            given[i] = converted = known_operand(self->known[WRITTEN_OP], input, other);
         if (!given[i])
             return NULL;
     }
-    if (self->known[OP_RESULT] == Py_None || self->known[OP_RESULT] == SLOT(input, DTYPE)) {
+    if (same) {
         PyObject *keywords = writing_keywords(factor);
         done = keywords ? run_kernel(device, self->known[OP_NAME], given, count, keywords) : NULL;
         Py_XDECREF(keywords);
@@ -108,6 +113,7 @@ static PyObject *run_overwritten(const shortcut *self, PyObject *const *args, Py
         done = made ? copied(input, made) : NULL;
         Py_XDECREF(made);
     }
+    Py_XDECREF(converted);
     return noted(input, done, Py_True);
 }
 

@@ -294,7 +294,8 @@ def _pow_result(input: Any, exponent: Any) -> dtypes.dtype:
 
 pow = elementwise(
     "pow", "input exponent", "input to the power of exponent. Integers raise on a negative number as exponent.",
-    takes=NUMBERS - BOOL, rule=_pow_result, grads=dict(input=_pow_input, exponent=_pow_other), operator="pow", samples=samples.powers,
+    takes=NUMBERS - BOOL, rule=_pow_result, by_value=True, grads=dict(input=_pow_input, exponent=_pow_other), operator="pow",
+    samples=samples.powers,
 )  # fmt: skip
 
 

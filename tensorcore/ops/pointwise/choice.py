@@ -7,9 +7,10 @@ from typing import Any
 from tensorcore import dtypes
 from tensorcore.dtypes import kind_of
 from tensorcore.errors import ArgumentTypeError, DtypeError, UnsupportedDtype
-from tensorcore.ops.calls import PLAIN_FLOATS, explain
+from tensorcore.ops.calls import PLAIN_FLOATS
 from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import REAL, alias, composite, elementwise, method, operation
+from tensorcore.ops.mixed import explain
 from tensorcore.ops.operands import NARROW, as_argument, check_number, check_tensors, one_device, plain, result_type
 from tensorcore.ops.output import store
 from tensorcore.ops.pointwise.complex import complex

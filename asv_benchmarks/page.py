@@ -14,7 +14,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .benchmarks.ops import SIZES
+from .benchmarks.ops import FORMS, SIZES
 from .units import share, shown
 
 __all__ = ["CAUSES", "UNKNOWN", "Cause", "explained", "known_causes", "missed", "unexplained", "write"]
@@ -184,11 +184,11 @@ def _rows(results: list[Result]) -> str:
 
 def _ops(results: list[Result], known: list[Cause], processor: str) -> str:
     lines = []
-    for wanted in (*SIZES, "everyday"):
-        ratios = sorted(one["ratio"] for one in results if wanted in _parts(one["row"]))
+    for wanted in (*SIZES, *FORMS, "everyday"):
+        ratios = sorted(one["ratio"] for one in results if wanted == _parts(one["row"])[1])
         if ratios:
             ahead, slow = sum(r <= 1.0 for r in ratios), sum(r > SLOW for r in ratios)
-            kind = "calls" if wanted == "everyday" else "ops"
+            kind = "ops" if wanted in SIZES else "calls"
             lines.append(
                 f"{wanted.capitalize()}: {len(ratios)} {kind}, {ahead} at or ahead of PyTorch, {slow} slower than {SLOW:.0f}x, "
                 f"median ratio {ratios[len(ratios) // 2]:.2f}.\n"
@@ -203,7 +203,7 @@ def _ops(results: list[Result], known: list[Cause], processor: str) -> str:
 
 
 def _parts(row: str) -> tuple[str, str]:
-    """The op or the call of a row, and its size, or ``everyday``."""
+    """The op or the call of a row, and its size or form, or ``everyday``."""
     kind, _, rest = row.partition(" ")
     name, _, size = rest.rpartition(" ")
     return (rest, kind) if kind == "everyday" else (name, size)

@@ -72,8 +72,28 @@ def test_a_sample_of_one_size_says_why() -> None:
 
 
 def test_each_op_has_a_row_of_each_size() -> None:
-    """The table asks for all four of them."""
+    """The table asks for all four of them, and of ops that programs call for every form."""
     names = {row.name for row in ops.ROWS}
     assert names >= {f"op relu_ {size}" for size in ("small", "large", "thin", "long")}
-    assert len(names) == len(ops.ROWS) == 4 * len({*ops.PUBLIC, *ops.WRITING})
+    assert names >= {f"op relu {form}" for form in ops.FORMS if form != "others"} | {"op pad 1 others"}
+    assert len(names) == len(ops.ROWS)
+    assert sum(name.rpartition(" ")[2] in ops.SIZES for name in names) == 4 * len({*ops.PUBLIC, *ops.WRITING})
     assert np.prod(ops.ready(tensorcore, "cpu", "relu_", "thin")().shape) == pytest.approx(ops.LARGE, rel=0.01)
+
+
+def test_forms_are_what_they_say() -> None:
+    """A dtype is that of what was single precision; ``out`` is written; another sample is another call."""
+    assert ops.ready(tensorcore, "cpu", "add", "int64")().dtype is tensorcore.int64
+    call = ops.ready(tensorcore, "cpu", "add", "out")
+    assert call() is call()
+    args, kwargs = ops.sampled("sum", sample=1)
+    expected = tensorcore.tensor(args[0].astype(np.float32)).sum(*args[1:], **kwargs)
+    assert ops.ready(tensorcore, "cpu", "sum", "others", 1)().shape == expected.shape
+
+
+def test_what_a_library_does_not_take_is_left_out() -> None:
+    """A form that is refused has no row, with the op's own reason."""
+    with pytest.raises(NotImplementedError, match=r"floor: tensorcore does not take it: .*complex64"):
+        ops.ready(tensorcore, "cpu", "floor", "complex64")
+    with pytest.raises(NotImplementedError, match="bitwise_and: its sample has no floats"):
+        ops.ready(tensorcore, "cpu", "bitwise_and", "complex64")

@@ -1,8 +1,10 @@
-"""Every op of the registry and every form that writes: the first sample as it is, and in three ways a hundred thousand elements."""
+"""Every op of the registry and every form that writes: the first sample as it is, and in three ways a hundred thousand elements;
+of the ops that programs call also every other sample, and the first one in other dtypes and with ``out=``."""
 
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -15,10 +17,12 @@ from tensorcore.ops.samples import find_function
 
 from ..harness import Row, Suite
 
-__all__ = ["LARGE", "PUBLIC", "ROWS", "Ops", "ready", "sampled"]
+__all__ = ["FORMS", "LARGE", "PUBLIC", "ROWS", "SIZES", "Ops", "ready", "sampled"]
 
 LARGE = 100_000  # elements of the largest argument, about
 SIZES = ("small", "large", "thin", "long")
+DTYPES = ("float64", "bfloat16", "int64", "bool", "complex64")
+FORMS = ("others", "out", *DTYPES)  # small ones
 MANY = 10_000_000  # more elements than that in a result say how fast memory is written, and can be more than there is
 
 late.import_all()
@@ -32,12 +36,14 @@ for _name in ("baddbmm_", "float_power_", "igamma_", "igammac_", "polygamma_", "
     del WRITING[_name]
 
 
-def ready(module: Any, device: str, name: str, size: str) -> Callable[[], Any]:
-    """The op's first sample on a library, as a call without arguments.
+def ready(module: Any, device: str, name: str, size: str, sample: int = 0) -> Callable[[], Any]:
+    """The op's first sample on a library, or another, in a size or a form, as a call without arguments.
 
-    NotImplementedError where the library has no such function, or where a sample says by numbers how large its
-    arguments are and thus cannot be had in another size.
+    NotImplementedError where the library has no such function or does not take that form, or where a sample says by
+    numbers how large its arguments are and thus cannot be had in another size.
     """
+    if size in FORMS:
+        return _formed(module, device, name, size, sample)
     function = getattr(module.Tensor, name, None) if name in WRITING else find_function(module, name)
     if function is None:
         raise NotImplementedError(f"{name}: {module.__name__} has no function of that name")
@@ -60,8 +66,29 @@ def ready(module: Any, device: str, name: str, size: str) -> Callable[[], Any]:
     return lambda: function(*args, **kwargs)
 
 
-def sampled(name: str, grown: Callable[[int], int] = int) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The first sampled call that takes a tensor with elements, each size of its arrays as ``grown`` says."""
+def _formed(module: Any, device: str, name: str, form: str, sample: int) -> Callable[[], Any]:
+    """A small call in one of the ``FORMS``, where the library takes it."""
+    function = find_function(module, name)
+    if function is None:
+        raise NotImplementedError(f"{name}: {module.__name__} has no function of that name")
+    dtype = getattr(module, form) if form in DTYPES else None
+    args, kwargs = sampled(name, sample=sample)
+    if dtype and not any(one.dtype == np.float64 for one in _arrays((*args, *kwargs.values()))):
+        raise NotImplementedError(f"{name}: its sample has no floats that could be of another dtype")
+    args = [_tensors(module, device, one, dtype) for one in args]
+    kwargs = {key: _tensors(module, device, one, dtype) for key, one in kwargs.items()}
+    try:
+        made = function(*args, **kwargs)
+        if form == "out":
+            kwargs["out"] = made.clone() if isinstance(made, module.Tensor) else tuple(one.clone() for one in made)
+            function(*args, **kwargs)
+    except Exception as error:
+        raise NotImplementedError(f"{name}: {module.__name__} does not take it: {error}") from None
+    return lambda: function(*args, **kwargs)
+
+
+def sampled(name: str, grown: Callable[[int], int] = int, sample: int = 0) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The first sampled call that takes a tensor with elements, or a later one, each size of its arrays as ``grown`` says."""
     rng = np.random.default_rng(7)
 
     def array(*shape: int, low: float = -2.0, high: float = 2.0) -> np.ndarray:
@@ -70,7 +97,17 @@ def sampled(name: str, grown: Callable[[int], int] = int) -> tuple[tuple[Any, ..
     calls = OPS[name].samples
     if calls is None:
         raise LookupError(f"{name}: expected an op with samples, got one without; give its definition samples=")
-    return next(iter(calls(array)))
+    return next(itertools.islice(calls(array), sample, None))
+
+
+def _others(name: str) -> list[int]:
+    """Which samples are not the first one, and have no array without elements."""
+    rng = np.random.default_rng(7)
+    calls = OPS[name].samples
+    found = list(calls(lambda *shape, low=-2.0, high=2.0: rng.uniform(low, high, shape))) if calls else []
+    return [
+        i for i, (args, kwargs) in enumerate(found) if i and all(one.size for one in _arrays((*args, *kwargs.values())))
+    ]
 
 
 def _grown(shapes: list[tuple[int, ...]], size: str, name: str) -> Callable[[int], int]:
@@ -114,24 +151,28 @@ def _arrays(value: Any) -> Iterator[np.ndarray]:
             yield from _arrays(one)
 
 
-def _tensors(module: Any, device: str, value: Any) -> Any:
+def _tensors(module: Any, device: str, value: Any, dtype: Any = None) -> Any:
+    """Arrays as tensors, those of doubles in ``dtype``, or in single precision."""
     if isinstance(value, np.ndarray):
-        single = value.astype(np.float32) if value.dtype == np.float64 else value
-        return module.tensor(single, device=device)
+        if value.dtype != np.float64:
+            return module.tensor(value, device=device)
+        single = module.tensor(value.astype(np.float32), device=device)
+        return single if dtype is None else single.to(dtype)
     if isinstance(value, (list, tuple)) and any(isinstance(one, np.ndarray) for one in value):
-        return type(value)(_tensors(module, device, one) for one in value)
+        return type(value)(_tensors(module, device, one, dtype) for one in value)
     return value
 
 
-ROWS = [
-    Row(
-        f"op {name} {size}",
-        f"from asv_benchmarks.benchmarks.ops import ready\ncall = ready(torch, device, {name!r}, {size!r})",
-        "call()",
+def _row(name: str, size: str, sample: int = 0) -> Row:
+    setup = (
+        f"from asv_benchmarks.benchmarks.ops import ready\ncall = ready(torch, device, {name!r}, {size!r}, {sample})"
     )
-    for name in sorted([*PUBLIC, *WRITING])
-    for size in SIZES
-]
+    return Row(f"op {name}{f' {sample}' if sample else ''} {size}", setup, "call()")
+
+
+ROWS = [_row(name, size) for name in sorted([*PUBLIC, *WRITING]) for size in SIZES]
+ROWS += [_row(name, "others", sample) for name in PUBLIC for sample in _others(name)]
+ROWS += [_row(name, form) for name in PUBLIC for form in FORMS if form != "others"]
 
 
 class Ops(Suite):

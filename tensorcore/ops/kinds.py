@@ -293,7 +293,7 @@ def composite(
                 kernel=kernel, backward_name=backward_name, register=register)  # fmt: skip
         names = [one for one in parameters if one not in ("out", "inplace")]
         run = _composite_run(op, function, check, names, takes, numbers)
-        call = composed(op, function, run, quick, usual, numbers)
+        call = composed(op, function, run, quick, usual, numbers, bool(writes and quick))
         op.function = call
         call.op = op
         if method:

@@ -14,7 +14,7 @@ from tensorcore.tape.memory import Version, next_order
 from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor
 
-__all__ = ["check_apart", "check_once", "check_out", "store", "written", "written_into"]
+__all__ = ["check_apart", "check_once", "check_out", "free_place", "store", "written", "written_into"]
 
 
 def check_once(op: str, tensor: Tensor) -> None:
@@ -211,6 +211,12 @@ def store(op: str, made: Tensor, out: Tensor, *inputs: Any, all_of_it: bool = Fa
     device.kernels["copy"](out.native, made.native)
     written(out)
     return out
+
+
+@before("free_place")
+def free_place(out: Any, inputs: Sequence[Any]) -> bool:
+    """Whether a kernel may write to ``out``, whose memory no input shows and no gradient asks for; there is only the short way."""
+    return False
 
 
 @before("written")

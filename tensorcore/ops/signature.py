@@ -12,7 +12,7 @@ from typing import Any
 from tensorcore.errors import ArgumentTypeError, TensorcoreError, not_bool
 from tensorcore.ops.inplace import inplace
 from tensorcore.ops.output import store
-from tensorcore.shortcuts import placed_way
+from tensorcore.shortcuts import place_way, placed_way
 from tensorcore.tape.memory import Version, next_order
 from tensorcore.tape.mode import makers, mode
 from tensorcore.tape.node import Node
@@ -36,8 +36,8 @@ _KINDS = {
 }
 # Functions that look at ``out`` themselves, or whose calls with it are another's.
 _PLACES = frozenset([
-    "add", "addbmm", "addmm", "addmv", "baddbmm", "bmm", "cat", "clamp", "concat", "div", "dot", "linear", "mm", "mv", "stack",
-    "sub", "where",
+    "add", "addbmm", "addmm", "addmv", "baddbmm", "bmm", "cat", "clamp", "column_stack", "concat", "div", "dot", "dstack", "hstack",
+    "linear", "mm", "mv", "stack", "sub", "vstack", "where",
 ])  # fmt: skip
 _KINDS |= {f"{one} | None": wanted for one, wanted in _KINDS.items()}
 _NUMPY = (("axis", "dim"), ("keepdims", "keepdim"))
@@ -90,12 +90,13 @@ def _without_out(passed: list[str]) -> list[str]:
 
 
 def composed(
-    op: Any, function: Callable[..., Any], run: Callable[..., Any], quick: Any, usual: str = "", numbers: bool = False
-) -> Any:
+    op: Any, function: Callable[..., Any], run: Callable[..., Any], quick: Any, usual: str = "", numbers: bool = False,
+    written: bool = False,
+) -> Any:  # fmt: skip
     """``run`` behind the parameters of the function it stands for; ``out`` and ``inplace`` are dealt with here.
 
     ``quick`` calls are 1 us less than ``run``; ``usual`` is what their options have to meet, as text; with ``numbers`` the last
-    input may be a float.
+    input may be a float; ``written`` is whether the kernel takes ``out``.
     """
     title, parameters = op.name, parameters_of(function)
     scope: dict[str, Any] = {"run": run, "store": store, "not_bool": not_bool}
@@ -105,6 +106,13 @@ def composed(
     if "inplace" in parameters:
         lines.append(f"    if inplace: return over({passed})")
     if "out" in parameters:
+        if written:
+            scope["into"] = place_way(op, quick, None, quick if numbers else frozenset())
+            options = [f"{one}={one}" for one in names[len(op.inputs) :]]
+            asked = f"out is not None{f' and {usual}' if usual else ''}"
+            lines.append(
+                f"    if {asked} and (done := into({', '.join(['out', *op.inputs, *options])})) is not None: return done"
+            )
         given = [f"{one}={one}" if parameters[one][0] else one for one in names]
         lines.append(
             f"    if out is not None and (done := placed({', '.join(['out', *given])})) is not None: return done"

@@ -98,7 +98,7 @@ def place_way(
     narrow: frozenset[Any] = frozenset(),
 ) -> Callable[..., Any]:
     """The same of a call with ``out=``, which comes first, is written by the kernel, and is the answer."""
-    return before("into", op, op.name, accepts, result, floats, integers, 0, None, narrow)(_no_place)
+    return before("into", op, op.kernel, accepts, result, floats, integers, 0, None, narrow)(_no_place)
 
 
 def placed_way(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -3,6 +3,7 @@
 
 /* What the short way of an elementwise op has to know besides, see usual_write: FIRST is where the first number may stand. */
 enum { FIRST, OPERANDS = 6, FACTORS, WRITTEN_OP = 9 };
+enum { MOST_ARGUMENTS = 16 }; /* of calls that are handed on */
 
 /* Whether the second of two arrays broadcasts to the shape of the first. */
 static bool fits(PyObject *one, PyObject *other) {
@@ -154,12 +155,20 @@ static bool fill(PyObject *place, PyObject *const *natives, Py_ssize_t count) {
 /* Whether `out` is a tensor whose memory is its own and that takes a result without being changed but in its values. */
 static bool is_place(PyObject *out) { return !counts(INFERENCE) && is_free(out) && SLOT(out, TRAIL) == Py_None; }
 
-/* calls.py: the usual call of an elementwise op that puts its result into a tensor: (out, input[, other]); it knows what the usual way
-   of the op does. None where it is not one, or where the kernel raises. */
+/* "out" and those names. */
+static PyObject *with_out(PyObject *kwnames) {
+    PyObject *alone = writing_keywords(NULL);
+    if (alone && kwnames)
+        Py_SETREF(alone, PySequence_Concat(alone, kwnames));
+    return alone;
+}
+
+/* calls.py: the usual call of an elementwise op that puts its result into a tensor: (out, input[, others], options by their names);
+   it knows what the usual way of the op does. None where it is not one, or where the kernel raises. */
 static PyObject *run_into(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
-    PyObject *given[3], *out = args[0], *done = NULL;
-    const Py_ssize_t count = nargs - 1;
-    if (count < 1 || count > 2 || kwnames || !is_place(out) || !is_whole(args[1]))
+    PyObject *given[MOST_ARGUMENTS], *out = args[0], *done = NULL;
+    const Py_ssize_t count = nargs - 1, options = kwnames ? PyTuple_GET_SIZE(kwnames) : 0;
+    if (count < 1 || nargs + options > MOST_ARGUMENTS || !is_place(out) || !is_whole(args[1]))
         Py_RETURN_NONE;
     PyObject *device = SLOT(out, DEVICE), *dtype = SLOT(args[1], DTYPE), *result = self->known[OP_RESULT];
     const bool same = result == Py_None || result == dtype;
@@ -177,12 +186,14 @@ static PyObject *run_into(const shortcut *self, PyObject *const *args, Py_ssize_
     if (!fill(SLOT(out, NATIVE), given, count))
         Py_RETURN_NONE;
     if (same) {
-        PyObject *keywords = writing_keywords(NULL);
+        PyObject *keywords = with_out(kwnames);
         given[count] = SLOT(out, NATIVE);
+        memcpy(given + count + 1, args + nargs, (size_t)options * sizeof *given);
         done = keywords ? run_kernel(device, self->known[OP_NAME], given, count, keywords) : NULL;
         Py_XDECREF(keywords);
     } else {
-        PyObject *made = run_kernel(device, self->known[OP_NAME], given, count, NULL);
+        memcpy(given + count, args + nargs, (size_t)options * sizeof *given);
+        PyObject *made = run_kernel(device, self->known[OP_NAME], given, count, kwnames);
         done = made ? copied(out, made) : NULL;
         Py_XDECREF(made);
     }
@@ -242,6 +253,13 @@ static PyObject *places_of(PyObject *out, PyObject *made) {
     return places;
 }
 
+/* output.py: free_place(out, inputs), where the answer is yes */
+static PyObject *run_free_place(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    if (nargs != 2 || kwnames || !(PyTuple_CheckExact(args[1]) || PyList_CheckExact(args[1])))
+        return NULL;
+    return is_tensor(args[0]) && is_place(args[0]) && is_apart(args[0], args + 1, 1, false) ? Py_NewRef(Py_True) : NULL;
+}
+
 /* signature.py: (out, *what the function is called with): the function's results without `out`, copied there; it knows the function. None
    where something is unusual, of results too: the function sees to it then, once more. */
 static PyObject *run_placed(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
@@ -286,9 +304,6 @@ bool is_aside(PyObject *input, PyObject *one) {
     return is_whole(one) && SLOT(one, NODE) == Py_None &&
            (one == input || SLOT(one, VERSION) == Py_None || SLOT(one, VERSION) != SLOT(input, VERSION));
 }
-
-/* Calls that are handed on with as many arguments at most. */
-enum { MOST_ARGUMENTS = 16 };
 
 /* The number of all arguments of a call that writes to its first one and changes nothing else; 0 for other calls. */
 static Py_ssize_t is_usual(PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
@@ -464,5 +479,5 @@ static PyObject *run_newer(const shortcut *self, PyObject *const *args, Py_ssize
 
 const shortcut_spec write_shortcuts[] = {
     {"overwritten", run_overwritten}, {"overwrite", run_overwrite}, {"inplace", run_inplace}, {"written_form", run_written_form},
-    {"place", run_place}, {"into", run_into}, {"store", run_store}, {"placed", run_placed}, {"reshaped", run_reshaped}, {"newer", run_newer}, {NULL, NULL},
+    {"place", run_place}, {"into", run_into}, {"store", run_store}, {"placed", run_placed}, {"free_place", run_free_place}, {"reshaped", run_reshaped}, {"newer", run_newer}, {NULL, NULL},
 };

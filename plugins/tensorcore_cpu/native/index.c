@@ -12,7 +12,7 @@ DECLARE_LOOPS(index_loops, index_loops);
 
 static const index_loops *loops;
 
-enum { DIM, SHAPE, INDEX, SIZE, OPTIONS };
+enum { DIM, SHAPE, INDEX, SIZE, OUT, OPTIONS };
 static PyObject *names[OPTIONS];
 
 enum {
@@ -111,6 +111,14 @@ static bool join_strided(PyArrayObject *part, PyArrayObject *made, int dim, npy_
     return native_copied_into(part, PyArray_BYTES(made) + start, strides);
 }
 
+/* The array of `out` as one to write dense rows to; NULL where it is none of that shape. */
+static PyArrayObject *place_of(PyObject *out, int ndim, const npy_intp *shape, native_type type) {
+    PyArrayObject *place = (PyArrayObject *)out;
+    const bool fits = native_array_type(out) == type && PyArray_ISCARRAY(place) && PyArray_NDIM(place) == ndim &&
+                      PyArray_CompareLists(PyArray_DIMS(place), shape, ndim);
+    return fits ? (PyArrayObject *)Py_NewRef(out) : NULL;
+}
+
 static PyObject *run_join(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     bool stack = kernel->data != NULL;
     PyObject *given[OPTIONS];
@@ -159,7 +167,7 @@ static PyObject *run_join(const native_kernel *kernel, PyObject *const *args, Py
     for (int i = 0; i < ndim; i++)
         shape[i] = i == dim ? length : PyArray_DIM(first, i - (stack && i > dim));
     const npy_intp rows = product(shape, 0, (int)dim);
-    PyArrayObject *made = native_empty(ndim, shape, type);
+    PyArrayObject *made = given[OUT] ? place_of(given[OUT], ndim, shape, type) : native_empty(ndim, shape, type);
     if (!made)
         return NULL;
     job.made = PyArray_BYTES(made);
@@ -299,7 +307,8 @@ int index_init(void) {
     names[SHAPE] = PyUnicode_InternFromString("shape");
     names[INDEX] = PyUnicode_InternFromString("index");
     names[SIZE] = PyUnicode_InternFromString("size");
-    return names[DIM] && names[SHAPE] && names[INDEX] && names[SIZE] ? 0 : -1;
+    names[OUT] = PyUnicode_InternFromString("out");
+    return names[OUT] && names[DIM] && names[SHAPE] && names[INDEX] && names[SIZE] ? 0 : -1;
 }
 
 const native_spec index_kernels[] = {

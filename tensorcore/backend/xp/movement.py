@@ -134,16 +134,16 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
             return flip(x, dims=dims if k else ())
         return flip(x, dims=(dims[1] if k == 1 else dims[0],)).swapaxes(*dims)
 
-    def cat(xs: list[Native], *, dim: int, shape: tuple[int, ...]) -> Native:
+    def cat(xs: list[Native], *, dim: int, shape: tuple[int, ...], out: Native | None = None) -> Native:
         """The parts one after the other, those of shape ``(0,)`` left out; in row-major order whatever theirs."""
         if 0 in [x.size for x in xs]:
             xs = [x for x in xs if x.ndim == len(shape)] or xs
-        made = xp.empty(shape, xs[0].dtype)
+        made = xp.empty(shape, xs[0].dtype) if out is None else out
         return xp.concatenate(xs, dim, out=made)
 
-    def stack(xs: list[Native], *, dim: int) -> Native:
+    def stack(xs: list[Native], *, dim: int, out: Native | None = None) -> Native:
         shape = xs[0].shape
-        made = xp.empty((*shape[:dim], len(xs), *shape[dim:]), xs[0].dtype)
+        made = xp.empty((*shape[:dim], len(xs), *shape[dim:]), xs[0].dtype) if out is None else out
         return xp.stack(xs, dim, out=made)
 
     def repeat(x: Native, *, repeats: tuple[int, ...]) -> Native:

@@ -15,11 +15,11 @@ from tensorcore.ops.creation.create import arange
 from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import method, operation
 from tensorcore.ops.operands import check_tensors, result_type
-from tensorcore.ops.output import store
+from tensorcore.ops.output import free_place, store, written
 from tensorcore.ops.samples import index as samples
 from tensorcore.ops.shapes.flat import grown
 from tensorcore.ops.shortage import again
-from tensorcore.shortcuts import before, placed_way
+from tensorcore.shortcuts import before
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = [
@@ -115,22 +115,41 @@ def _stored(op: str, made: Tensor, out: Any, tensors: Sequence[Tensor]) -> Tenso
     return store(op, made, out, *tensors, all_of_it=True)
 
 
+def _into(out: Any, tensors: Any, shape: tuple[int, ...], name: str, natives: list[Any], options: Any) -> bool:
+    """Have a kernel join tensors of one dtype in ``out``, where that is free and fits; whether it did."""
+    first = tensors[0]
+    if (
+        not free_place(out, tensors)
+        or out.dtype is not first.dtype
+        or out.device is not first.device
+        or out.native.shape != shape
+    ):
+        return False
+    try:
+        first.device.kernels[name](natives, **options, out=out.native)
+    except Exception:
+        return False  # of another house, which may not take ``out``
+    written(out)
+    return True
+
+
 @operation(method=False, samples=samples.cat)
 def cat(tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor | None = None, axis: int | None = None) -> Tensor:
     """Tensors one after the other along ``dim``; their other sizes are equal. Empty vectors are left out."""
     if axis is not None:
         dim = axis
-    found = _fitting(tensors, dim) if out is None else None
+    found = _fitting(tensors, dim)
     if found is not None:
         natives, at, shape = found
-        device = tensors[0].device
-        try:
-            native = device.kernels["cat"](natives, dim=at, shape=shape)
-        except MemoryError as error:
-            native = again(device, "cat", (natives,), {"dim": at, "shape": shape}, error)
-        return new_tensor(native, tensors[0].dtype, device)  # type: ignore[no-any-return]
-    if out is not None and (done := _cat_placed(out, tensors, dim)) is not None:
-        return done  # type: ignore[no-any-return]
+        device, options = tensors[0].device, {"dim": at, "shape": shape}
+        if out is None:
+            try:
+                native = device.kernels["cat"](natives, **options)
+            except MemoryError as error:
+                native = again(device, "cat", (natives,), options, error)
+            return new_tensor(native, tensors[0].dtype, device)  # type: ignore[no-any-return]
+        if _into(out, tensors, shape, "cat", natives, options):
+            return out
     given = _tensors("cat", tensors)
     if not given:
         raise ArgumentError("cat: expected a non-empty list of Tensors, got []; pass at least one")
@@ -138,9 +157,6 @@ def cat(tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor | None = None, a
     solid = [one for one in given if tuple(one.native.shape) != (0,)]
     made = _joined(given, solid, dim)
     return made if out is None else _stored("cat", made, out, tensors)
-
-
-_cat_placed = placed_way(cat)
 
 
 def _joined(found: list[Tensor], solid: list[Tensor], dim: int) -> Tensor:
@@ -193,16 +209,22 @@ def stack(tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor | None = None,
     if axis is not None:
         dim = axis
     natives = _alike(tensors)
-    if natives is not None and out is None and type(dim) is int:
-        ndim = len(natives[0].shape) + 1
+    if natives is not None and type(dim) is int:
+        given = natives[0].shape
+        ndim = len(given) + 1
         if -ndim <= dim < ndim:
             first, at = tensors[0], dim + ndim if dim < 0 else dim
+            if out is not None:
+                shape = (*given[:at], len(natives), *given[at:])
+                return out if _into(out, tensors, shape, "stack", natives, {"dim": at}) else _stacked(tensors, dim, out)
             try:
                 return new_tensor(first.device.kernels["stack"](natives, dim=at), first.dtype, first.device)
             except MemoryError:
                 pass
-    if out is not None and (done := _stack_placed(out, tensors, dim)) is not None:
-        return done  # type: ignore[no-any-return]
+    return _stacked(tensors, dim, out)
+
+
+def _stacked(tensors: Any, dim: int, out: Any) -> Tensor:
     found = _tensors("stack", tensors)
     if not found:
         raise ShapeError("stack: stack expects a non-empty TensorList, got []; pass at least one")
@@ -216,9 +238,6 @@ def stack(tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor | None = None,
     at = rules.wrap_dim("stack", dim, len(shape) + 1)
     made = apply(_stack, _same_dtype(found), {"dim": at})
     return made if out is None else _stored("stack", made, out, tensors)
-
-
-_stack_placed = placed_way(stack)
 
 
 def _fitted(tensors: Any, dim: int, least: int) -> Tensor | None:

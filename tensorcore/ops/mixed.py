@@ -111,7 +111,8 @@ def _known(op: Op, inputs: Sequence[Any], options: dict[str, Any] | None) -> Ten
     """The call whose dtypes have met before, where nothing else is unusual; there is only the short way."""
 
 
-# What a number becomes beside tensors of a kind of dtype; beside integers it stays what it is.
+# What a number becomes beside tensors of a kind of dtype; beside integers it stays what it is, and beside narrow ones only from 0 to
+# 127 (True says so to the short way): others wrap.
 _BESIDE = {"floating": float, "complex": complex, "integer": None}
 
 
@@ -130,11 +131,11 @@ def remember(op: Op, device: Any, inputs: Sequence[Any], compute: dtype, final: 
             return
     if compute in NARROW and True in key:
         return
-    whole = compute.kind == "integer"
-    if numbers and (compute.kind not in _BESIDE or (whole and (op.by_value or compute not in PLAIN_INTEGERS))):
+    if numbers and (compute.kind not in _BESIDE or (compute.kind == "integer" and op.by_value)):
         return
     if op.kind == "elementwise":
-        op.promoted[tuple(key)] = compute, final, _BESIDE.get(compute.kind)
+        narrow = compute.kind == "integer" and compute not in PLAIN_INTEGERS
+        op.promoted[tuple(key)] = compute, final, True if narrow else _BESIDE.get(compute.kind)
 
 
 def _fits(op: Op, out: Tensor, device: Any, final: dtype, inputs: Sequence[Any]) -> bool:

@@ -57,6 +57,10 @@ static PyObject *entry_of(PyObject *op, PyObject *device, PyObject *const *args,
 /* An operand as the kernel takes it. */
 static PyObject *native_of(PyObject *one, PyObject *device, PyObject *compute, PyObject *number) {
     static PyObject *cast, *words;
+    if (!is_tensor(one) && number == Py_True) {
+        const long value = PyLong_CheckExact(one) ? PyLong_AsLong(one) : -1;
+        return value >= 0 && value <= INT8_MAX ? Py_NewRef(one) : NULL;
+    }
     if (!is_tensor(one))
         return number == Py_None || (PyObject *)Py_TYPE(one) == number ? Py_NewRef(one) : PyObject_CallOneArg(number, one);
     if (SLOT(one, DTYPE) == compute)

@@ -68,7 +68,9 @@ def _filled(op: str, size: Any, value: Any, dtype: Any, device: Any, requires_gr
 
 def _made(op: str, shape: Any, value: Any, dtype: Dtype, device: Backend, requires_grad: bool) -> Tensor:
     """A tensor of one value, of undefined ones where that is None."""
-    if value is not None and not (type(value) is int and 0 <= value <= 1):  # zeros and ones are in every dtype
+    if value is not None and not (
+        type(value) is int and 0 <= value <= (1 if dtype.kind == "bool" else 127)
+    ):  # others may not fit
         value = as_scalar(op, value, dtype, shape)
     try:
         native = device.allocate(shape, dtype) if value is None else device.kernels["full"](shape, value, dtype=dtype)

@@ -130,7 +130,9 @@ def same_dtype(op: str, input: Tensor, other: Tensor, name: str) -> None:
 
 def scalar(op: str, input: Tensor, value: Any) -> Tensor:
     """A number, or a tensor without dims, as a 0-d tensor of the input's dtype."""
-    if type(value) is float and input.dtype in PLAIN_FLOATS:  # no rule to check: half the time of what follows
+    if (
+        type(value) is float or type(value) is int
+    ) and input.dtype in PLAIN_FLOATS:  # no rule to check: half the time of what follows
         dtype, device = input.dtype, input.device
         return new_tensor(device.kernels["full"]((), value, dtype=dtype), dtype, device)
     if isinstance(value, Tensor):

@@ -11,7 +11,16 @@ from tensorcore.ops.calls import PLAIN_FLOATS
 from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import REAL, alias, composite, elementwise, method, operation
 from tensorcore.ops.mixed import explain
-from tensorcore.ops.operands import NARROW, as_argument, check_number, check_tensors, one_device, plain, result_type
+from tensorcore.ops.operands import (
+    NARROW,
+    PLAIN_INTEGERS,
+    as_argument,
+    check_number,
+    check_tensors,
+    one_device,
+    plain,
+    result_type,
+)
 from tensorcore.ops.output import store
 from tensorcore.ops.pointwise.complex import complex
 from tensorcore.ops.record import record
@@ -27,6 +36,40 @@ _where = Op(
     "where", "condition input other", "input where condition, else other.", register=False,
     grads=dict(input=lambda g, condition: where(condition, g, 0.0), other=lambda g, condition: where(condition, 0.0, g)),
 )  # fmt: skip
+
+
+# What two operands to choose from become, by their dtypes, or the classes of numbers, and whether they have no dims.
+_results: dict[Any, Any] = {}
+dtypes.remembered.append(_results)
+
+
+def _rank(one: Any) -> Any:
+    return (one.dtype, not one.native.shape) if type(one) is Tensor else type(one)
+
+
+def _met(condition: Any, input: Any, other: Any) -> Tensor | None:
+    """The choice between operands of dtypes that have met before, or of floats and small ints; None where something is unusual."""
+    if type(condition) is not Tensor or condition.dtype is not dtypes.bool_:
+        return None
+    device, natives = condition.device, []
+    final = _results.get((device, _rank(input), _rank(other)))
+    if final is None:
+        return None
+    for one in (input, other):
+        if type(one) is Tensor:
+            if one.device is not device or one.node is not None:
+                return None
+            natives.append(one.native if one.dtype is final else device.kernels["cast"](one.native, dtype=final))
+        elif type(one) is float or -128 < one < 128:
+            natives.append(float(one) if final.is_floating_point else one)
+        else:
+            return None
+    if type(input) is not Tensor and type(other) is not Tensor:
+        natives[0] = device.kernels["full"]((), natives[0], dtype=final)
+    try:
+        return new_tensor(device.kernels["where"](condition.native, *natives), final, device)  # type: ignore[no-any-return]
+    except Exception:
+        return None  # the complete call says in words what is wrong
 
 
 @operation(samples=samples.where, method=False)
@@ -53,6 +96,9 @@ def where(condition: Tensor, input: Any = None, other: Any = None, *, out: Tenso
         except Exception as error:
             raise explain(_where, (condition, input, other), error) from error
         return new_tensor(native, input.dtype, device)
+    if out is None and (made := _met(condition, input, other)) is not None:
+        return made
+    given = _rank(input), _rank(other)
     if out is not None and not (isinstance(input, Tensor) and isinstance(other, Tensor)):
         raise ArgumentTypeError(
             f"where: expected two tensors to choose from where there is an out, got {input!r} and {other!r}; wrap numbers in "
@@ -109,6 +155,8 @@ def where(condition: Tensor, input: Any = None, other: Any = None, *, out: Tenso
         made = new_tensor(device.kernels["where"](choice, *natives), final, device)
     except Exception as error:
         raise explain(_where, (condition, input, other), error) from error
+    if final not in NARROW and (final.is_floating_point or final in PLAIN_INTEGERS):
+        _results[device, *given] = final
     if mode.enabled and any([isinstance(one, Tensor) and one.node is not None for one in (input, other)]):
         record(_where, (condition, input, other), None, made)
     return made if out is None else store("where", made, out, condition, input, other)

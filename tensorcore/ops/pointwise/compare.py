@@ -162,6 +162,8 @@ def equal(input: Tensor, other: Tensor) -> bool:
     if tuple(input.native.shape) != tuple(other.native.shape):
         return False
     if input.dtype is other.dtype and input.device is other.device and type(input) is Tensor is type(other):
+        if input.native is other.native and input.dtype.kind in ("integer", "bool"):
+            return True  # what may be NaN is not equal to itself
         kernel = input.device.kernels["equal"]
         if kernel:
             return kernel(input.native, other.native)  # type: ignore[no-any-return]

@@ -199,7 +199,7 @@ def cuda(input: Tensor, device: Any = "cuda", non_blocking: bool = False, memory
 @method
 def type_as(input: Tensor, other: Tensor) -> Tensor:
     """The tensor in the dtype and on the device of ``other``."""
-    return to(input, other.device, other.dtype)
+    return to(input, other.dtype) if other.device is input.device else to(input, other.device, other.dtype)
 
 
 @method

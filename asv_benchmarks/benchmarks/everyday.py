@@ -6,6 +6,7 @@ No row has a target: the table of ops counts how many are at or ahead of the pee
 from __future__ import annotations
 
 from ..harness import Row, Suite
+from . import mixed
 
 __all__ = ["ROWS", "Everyday"]
 
@@ -270,6 +271,7 @@ torch.utils.data.default_collate([(x, 1), (y, 2)])
 """.strip().splitlines()
 
 ROWS = [Row(f"everyday {body}", NAMES, body, group="everyday calls") for body in (*MAKING, *INDEXING, *CALLS, *LAYERS)]
+ROWS += mixed.ROWS
 
 
 class Everyday(Suite):

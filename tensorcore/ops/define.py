@@ -107,7 +107,7 @@ class Op:
         # Elementwise ops: by the dtypes of operands, the one they are computed in, the result's, and what numbers become.
         self.promoted: dict[tuple[Any, ...], tuple[Any, ...]] = {}
         remembered.append(self.promoted)
-        self.by_value = False  # whether its rule of dtypes looks at numbers beside integers
+        self.by_value = False  # whether its rule of dtypes looks at a number behind integers
         self.function: Callable[..., Any] | None = None
         camel = "".join(part[:1].upper() + part[1:] for part in name.strip("_").split("_"))
         self.node_name = backward_name or f"{camel}Backward0"

@@ -72,7 +72,7 @@ def elementwise(
         rule: given the inputs, the dtype to compute in, or an error of its own for dtypes that do not mix; the
             rule of promotion unless told otherwise. It is not asked where all are of one plain floating dtype, and once for
             each meeting of dtypes.
-        by_value: whether it looks at numbers within 32 bits beside integers: it is asked each time then.
+        by_value: whether it looks at a number within 32 bits that stands last, beside integers: it is asked each time then.
     """
     op = Op(name, inputs, doc, grads=grads, samples=samples, kind="elementwise", backward_name=backward_name)
     promote = rule or result_type

@@ -131,7 +131,9 @@ def remember(op: Op, device: Any, inputs: Sequence[Any], compute: dtype, final: 
             return
     if compute in NARROW and True in key:
         return
-    if numbers and (compute.kind not in _BESIDE or (compute.kind == "integer" and op.by_value)):
+    if numbers and (
+        compute.kind not in _BESIDE or (compute.kind == "integer" and op.by_value and type(inputs[-1]) is not Tensor)
+    ):
         return
     if op.kind == "elementwise":
         narrow = compute.kind == "integer" and compute not in PLAIN_INTEGERS

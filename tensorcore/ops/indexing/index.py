@@ -9,12 +9,11 @@ from tensorcore import dtypes
 from tensorcore.dtypes import kind_of
 from tensorcore.errors import ArgumentTypeError, DimensionError, DtypeError, GradientError, ShapeError
 from tensorcore.ops import rules
-from tensorcore.ops.calls import PLAIN_FLOATS
 from tensorcore.ops.define import Op
 from tensorcore.ops.indexing.parse import Indices, masks, new_dim, parse, simple
 from tensorcore.ops.inplace import attach, check_writable, is_free
 from tensorcore.ops.kinds import method, operation
-from tensorcore.ops.operands import check_tensors, lifted
+from tensorcore.ops.operands import HIGHEST, LOWEST, PLAIN_FLOATS, PLAIN_INTEGERS, check_tensors, lifted
 from tensorcore.ops.output import check_apart, written
 from tensorcore.ops.record import record
 from tensorcore.ops.samples import index as samples

@@ -86,19 +86,30 @@ static bool read_numbers(int loop, native_type type, PyObject *const *options, d
     }
 }
 
-/* The loop over operands of one type, which are arrays. */
+/* The loop over operands of one type, of which some are numbers. */
 static PyObject *computed(int loop, int inputs, PyObject *const *args, PyObject *const *options, const double *numbers) {
     native_operand operands[PLAN_OPERANDS];
     native_type type = TYPE_NONE;
-    bool dense = true;
+    PyArrayObject *first = NULL;
+    bool dense = true, numbers_beside = false;
     for (int k = 0; k < inputs; k++) {
         native_type one = native_array_type(args[k]);
-        if (one == TYPE_NONE || (k && one != type))
-            return NULL; /* a number, or two dtypes */
+        operands[k].array = one == TYPE_NONE ? NULL : (PyArrayObject *)args[k];
+        if (one == TYPE_NONE && (PyFloat_CheckExact(args[k]) || PyLong_CheckExact(args[k]))) {
+            numbers_beside = true;
+            continue;
+        }
+        if (one == TYPE_NONE || (first && one != type))
+            return NULL;
         type = one;
-        operands[k].array = (PyArrayObject *)args[k];
-        dense &= PyArray_IS_C_CONTIGUOUS(operands[k].array) && PyArray_SAMESHAPE(operands[k].array, operands[0].array);
+        first = first ? first : operands[k].array;
+        dense &= PyArray_IS_C_CONTIGUOUS(operands[k].array) && PyArray_SAMESHAPE(operands[k].array, first);
     }
+    if (!first || (numbers_beside && native_is_half(type))) /* whose numbers are not rounded alike by all */
+        return NULL;
+    for (int k = 0; k < inputs; k++)
+        if (!operands[k].array && !native_number(args[k], type, &operands[k]))
+            return NULL;
     formula_run run = {.loop = loops->of[loop][type], .numbers = {0}};
     if (!run.loop)
         return NULL;
@@ -107,13 +118,14 @@ static PyObject *computed(int loop, int inputs, PyObject *const *args, PyObject 
     else if (!read_numbers(loop, type, options, run.numbers))
         return NULL;
     PyObject *out = options[OUT] == Py_None ? NULL : options[OUT];
-    if (dense && !out && PyArray_SIZE(operands[0].array) <= GRAIN) { /* the whole of an ordinary small call */
-        PyArrayObject *first = operands[0].array, *made = native_empty(PyArray_NDIM(first), PyArray_DIMS(first), type);
+    if (dense && !out && PyArray_SIZE(first) <= GRAIN) { /* the whole of an ordinary small call */
+        PyArrayObject *made = native_empty(PyArray_NDIM(first), PyArray_DIMS(first), type);
         char *data[PLAN_OPERANDS];
         ptrdiff_t steps[PLAN_OPERANDS];
         for (int k = 0; made && k <= inputs; k++) {
-            data[k] = PyArray_BYTES(k < inputs ? operands[k].array : made);
-            steps[k] = TYPE_SIZE[type];
+            PyArrayObject *one = k < inputs ? operands[k].array : made;
+            data[k] = one ? PyArray_BYTES(one) : operands[k].data;
+            steps[k] = one ? TYPE_SIZE[type] : 0;
         }
         if (made)
             run.loop(run.numbers, data, steps, PyArray_SIZE(first));
@@ -261,20 +273,6 @@ static PyObject *run_polar(const native_kernel *kernel, PyObject *const *args, P
     return (PyObject *)made;
 }
 
-/* Norms of order 2, those along dims and of half types in reduce.c. */
-static PyObject *run_norm(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
-    PyObject *options[WHOLE_OPTIONS] = {NULL};
-    const native_type type = nargs == 1 ? native_array_type(args[0]) : TYPE_NONE;
-    double power = 0;
-    if (type > TYPE_F16 || (kwnames && !native_options(args, nargs, kwnames, whole_names, WHOLE_OPTIONS, options)) ||
-        !native_is_none(options[DTYPE]) || !native_double(options[POWER], &power) || power != 2)
-        return NULL;
-    if (type > TYPE_F64 || !native_is_none(options[DIM]) || (options[KEEPDIM] && options[KEEPDIM] != Py_False))
-        return native_norm_along(args[0], options[DIM], options[KEEPDIM]);
-    PyArrayObject *x = (PyArrayObject *)args[0];
-    return PyArray_ISONESEGMENT(x) ? native_number_array(sqrt(loops->squares[type](PyArray_DATA(x), PyArray_SIZE(x))), type) : NULL;
-}
-
 int formulas_init(void) {
     loops = PICK(formula_loops);
     products = PICK(elementwise_loops);
@@ -298,6 +296,5 @@ const native_spec formulas_kernels[] = {
     {"frexp", run_frexp, NULL},
     {"complex", run_complex, NULL},
     {"polar", run_polar, NULL},
-    {"norm", run_norm, NULL, .dense = true},
     {NULL, NULL, NULL},
 };

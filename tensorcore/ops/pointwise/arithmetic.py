@@ -172,6 +172,8 @@ def rsub(input: Any, other: Any, alpha: Any = 1) -> Tensor:
     """``other - alpha * input``, element by element."""
     if type(input) is not Tensor:
         check_tensors("rsub", input=input)
+    if (type(other) is float or type(other) is int) and alpha == 1:
+        return Tensor.__rsub__(input, other)  # type: ignore[attr-defined, no-any-return]
     return sub(other, input, alpha=alpha)
 
 

@@ -58,3 +58,23 @@ def test_no_elements(dtype):
     norm = kernel("norm")[0]
     assert norm(np.empty(0, dtype), p=3.0) == 0
     assert norm(np.empty((2, 0), dtype), p=1.5, dim=(1,)).tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("order", [0.0, 0.5, 1.5, 3.0, 7.0])
+def test_distances_of_other_orders(order, dtype):
+    """Of the rows of two matrices, of pairs of one and of batches, rows that are longer than a piece and rows that lie anyhow too."""
+    (native, fallback), (pairs, slow) = kernel("cdist"), kernel("pdist")
+    random = np.random.default_rng(8)
+    for batch, rows, others, width in (((), 1, 1, 1), ((), 5, 3, 8), ((), 3, 33, 2), ((), 31, 9, 19), ((), 2, 3, 5003), ((3, 2), 4, 7, 5),
+                                       ((9,), 40, 30, 3), ((), 3, 7, 2048), ((), 2, 5, 1500)):  # fmt: skip
+        x, y = [np.round(random.standard_normal((*batch, count, width)), 1).astype(dtype) for count in (rows, others)]
+        expected = fallback(x.astype(np.longdouble), y.astype(np.longdouble), p=order).astype(dtype)
+        np.testing.assert_allclose(native(x, y, p=order), expected, 32 * np.finfo(dtype).eps)
+        np.testing.assert_allclose(native(x[..., ::-1], y[..., ::-1], p=order), expected, 32 * np.finfo(dtype).eps)
+        if not batch:
+            expected = slow(x.astype(np.longdouble), p=order).astype(dtype)
+            np.testing.assert_allclose(pairs(x, p=order), expected, 32 * np.finfo(dtype).eps)
+    x = awkward(dtype)[: 33 * 2].reshape(-1, 2)
+    np.testing.assert_allclose(native(x, x[::-1].copy(), p=order), fallback(x, x[::-1].copy(), p=order), 1e-5)
+    assert pairs(x[:1], p=order).shape == (0,)

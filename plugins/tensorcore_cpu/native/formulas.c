@@ -214,19 +214,45 @@ static void run_pairs(void *context, npy_intp begin, npy_intp end) {
     loops->pairs[run->type](run->x + start, run->y + start, run->made + 2 * start, end - begin);
 }
 
-/* Complex numbers of two arrays of one shape; others are NumPy's. */
+/* Two real arrays of one type in row-major order and of one shape, copied where they are not or where they broadcast: new references;
+   false, with an exception or without. */
+static bool alike(PyObject *const *args, native_type type, PyArrayObject **both) {
+    const native_operand operands[2] = {{.array = (PyArrayObject *)args[0]}, {.array = (PyArrayObject *)args[1]}};
+    native_plan plan;
+    both[0] = both[1] = NULL;
+    if (type == TYPE_NONE || native_real_type(args[1]) != type || !native_plan_inputs(&plan, operands, 2))
+        return false;
+    for (int k = 0; k < 2; k++) {
+        PyArrayObject *one = operands[k].array;
+        if (PyArray_IS_C_CONTIGUOUS(one) && PyArray_NDIM(one) == plan.ndim && PyArray_CompareLists(PyArray_DIMS(one), plan.shape, plan.ndim)) {
+            both[k] = (PyArrayObject *)Py_NewRef((PyObject *)one);
+            continue;
+        }
+        PyArrayObject *stretched = (PyArrayObject *)PyArray_NewFromDescr(
+            &PyArray_Type, (PyArray_Descr *)Py_NewRef((PyObject *)PyArray_DESCR(one)), plan.ndim, plan.shape, plan.steps[k],
+            PyArray_DATA(one), NPY_ARRAY_ALIGNED, NULL); /* of this call, which holds `one` */
+        both[k] = stretched ? native_copied(stretched, type) : NULL;
+        Py_XDECREF(stretched);
+    }
+    if (both[0] && both[1])
+        return true;
+    Py_CLEAR(both[0]);
+    Py_CLEAR(both[1]);
+    return false;
+}
+
+/* Complex numbers of two arrays, which broadcast. */
 static PyObject *run_complex(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     const native_type type = nargs == 2 && !kwnames ? native_real_type(args[0]) : TYPE_NONE;
-    if (type == TYPE_NONE || native_real_type(args[1]) != type)
+    PyArrayObject *both[2];
+    if (!alike(args, type, both))
         return NULL;
-    PyArrayObject *x = (PyArrayObject *)args[0], *y = (PyArrayObject *)args[1];
-    if (!PyArray_SAMESHAPE(x, y) || !PyArray_IS_C_CONTIGUOUS(x) || !PyArray_IS_C_CONTIGUOUS(y))
-        return NULL;
-    PyArrayObject *made = native_empty_complex(PyArray_NDIM(x), PyArray_DIMS(x), type);
-    if (!made)
-        return NULL;
-    pairs_run run = {PyArray_BYTES(x), PyArray_BYTES(y), PyArray_BYTES(made), type};
-    native_parallel(PyArray_SIZE(x), GRAIN, run_pairs, &run);
+    PyArrayObject *made = native_empty_complex(PyArray_NDIM(both[0]), PyArray_DIMS(both[0]), type);
+    if (made)
+        native_parallel(PyArray_SIZE(made), GRAIN, run_pairs,
+                        &(pairs_run){PyArray_BYTES(both[0]), PyArray_BYTES(both[1]), PyArray_BYTES(made), type});
+    Py_DECREF(both[0]);
+    Py_DECREF(both[1]);
     return (PyObject *)made;
 }
 
@@ -258,18 +284,18 @@ static void run_polar_part(void *context, npy_intp begin, npy_intp end) {
     }
 }
 
-/* Complex numbers of sizes and angles that have one shape; others are NumPy's. */
+/* Complex numbers of sizes and angles, which broadcast. */
 static PyObject *run_polar(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     const native_type type = nargs == 2 && !kwnames ? native_real_type(args[0]) : TYPE_NONE;
-    if (type == TYPE_NONE || native_real_type(args[1]) != type || !cosines[type].loop || !sines[type].loop)
+    PyArrayObject *both[2];
+    if (type == TYPE_NONE || !cosines[type].loop || !sines[type].loop || !alike(args, type, both))
         return NULL;
-    PyArrayObject *x = (PyArrayObject *)args[0], *y = (PyArrayObject *)args[1];
-    if (!PyArray_SAMESHAPE(x, y) || !PyArray_IS_C_CONTIGUOUS(x) || !PyArray_IS_C_CONTIGUOUS(y))
-        return NULL;
-    PyArrayObject *made = native_empty_complex(PyArray_NDIM(x), PyArray_DIMS(x), type);
+    PyArrayObject *made = native_empty_complex(PyArray_NDIM(both[0]), PyArray_DIMS(both[0]), type);
     if (made)
-        native_parallel(PyArray_SIZE(x), GRAIN, run_polar_part,
-                        &(polar_run){PyArray_BYTES(x), PyArray_BYTES(y), PyArray_BYTES(made), type});
+        native_parallel(PyArray_SIZE(made), GRAIN, run_polar_part,
+                        &(polar_run){PyArray_BYTES(both[0]), PyArray_BYTES(both[1]), PyArray_BYTES(made), type});
+    Py_DECREF(both[0]);
+    Py_DECREF(both[1]);
     return (PyObject *)made;
 }
 

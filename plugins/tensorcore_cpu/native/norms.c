@@ -1,4 +1,5 @@
-/* Norms along dims: of order 2 in one pass, others of the sizes of elements, raised to their power in a pass of their own. */
+/* Norms along dims: of order 2 in one pass, others of the sizes of elements, raised to their power in a pass of their own; and
+   distances of rows of orders that lines.c does not know. */
 #include "elementwise.h"
 #include "formulas.h"
 #include "plan.h"
@@ -31,6 +32,18 @@ static void raise(native_type type, double power, char *data, ptrdiff_t step, pt
         numpy_powers.loop(at, &count, steps, numpy_powers.beside);
 }
 
+/* Of sizes: what is summed. */
+static void powers(native_type type, double power, char *data, ptrdiff_t step, ptrdiff_t count) {
+    char *const there[2] = {data, data};
+    const ptrdiff_t own[2] = {step, step};
+    if (power == 3)
+        elements->compute[OP_cube][type](there, own, count);
+    else if (power == 2)
+        elements->compute[OP_square][type](there, own, count);
+    else if (power != 1 && !isinf(power))
+        raise(type, power, data, step, count);
+}
+
 /* Whether elements are there. */
 #define SOME(name, type)                                                                                        \
     static void name(const char *x, ptrdiff_t step, char *made, ptrdiff_t to, ptrdiff_t count) {                \
@@ -53,17 +66,12 @@ static void run_powers(void *context, char *const *data, const ptrdiff_t *steps,
     for (ptrdiff_t begin = 0, few; begin < count; begin += few) {
         few = count - begin < PIECE ? count - begin : PIECE;
         char *const at[2] = {data[0] + begin * steps[0], data[1] + begin * steps[1]};
-        char *const there[2] = {at[1], at[1]};
-        const ptrdiff_t own[2] = {steps[1], steps[1]};
         if (power == 0) {
             (run->type == TYPE_F32 ? some_f32 : some_f64)(at[0], steps[0], at[1], steps[1], few);
             continue;
         }
         elements->compute[OP_abs][run->type](at, steps, few);
-        if (power == 3)
-            elements->compute[OP_cube][run->type](there, own, few);
-        else if (power != 1 && !isinf(power))
-            raise(run->type, power, at[1], steps[1], few);
+        powers(run->type, power, at[1], steps[1], few);
     }
 }
 
@@ -112,6 +120,126 @@ static PyObject *run_norm(const native_kernel *kernel, PyObject *const *args, Py
     return PyArray_ISONESEGMENT(x) ? native_number_array(sqrt(loops->squares[type](PyArray_DATA(x), PyArray_SIZE(x))), type) : NULL;
 }
 
+/* Distances */
+
+typedef struct {
+    native_type type;
+    double power;
+    const char *x, *y;                      /* y is x where the rows of one are compared */
+    char *made;
+    npy_intp matrices, rows, others, width; /* others is 0 then */
+} distance_run;
+
+/* The size of each difference of a row and those at `y`, one row of `width` elements after the other; how many of them are not zero, where
+   that is asked, is a NaN where one of them is. */
+#define DISTANCES(suffix, real)                                                                                     \
+    static void differences_##suffix(const real *x, const real *y, real *away, npy_intp rows, npy_intp width) {     \
+        for (npy_intp j = 0; j < rows; j++)                                                                         \
+            for (npy_intp k = 0; k < width; k++) {                                                                  \
+                const real one = x[k] - y[j * width + k];                                                           \
+                away[j * width + k] = one < 0 ? -one : one;                                                         \
+            }                                                                                                       \
+    }                                                                                                               \
+    static double unlike_##suffix(const real *x, const real *y, npy_intp width) {                                   \
+        double all = 0;                                                                                             \
+        for (npy_intp begin = 0, end; begin < width; begin = end) {                                                 \
+            int32_t count = 0, none = 0;                                                                            \
+            end = width - begin < PIECE ? width : begin + PIECE;                                                    \
+            for (npy_intp k = begin; k < end; k++) {                                                                \
+                const real one = x[k] - y[k];                                                                       \
+                count += one != 0;                                                                                  \
+                none |= one != one;                                                                                 \
+            }                                                                                                       \
+            all += none ? NAN : count;                                                                              \
+        }                                                                                                           \
+        return all;                                                                                                 \
+    }                                                                                                               \
+    static double total_##suffix(const real *x, npy_intp count) {                                                   \
+        double sums[16] = {0};                                                                                      \
+        npy_intp k = 0;                                                                                             \
+        for (; k + 16 <= count; k += 16)                                                                            \
+            for (int l = 0; l < 16; l++)                                                                            \
+                sums[l] += x[k + l];                                                                                \
+        for (int l = 0; k < count; k++, l++)                                                                        \
+            sums[l] += x[k];                                                                                        \
+        for (int half = 8; half; half /= 2)                                                                         \
+            for (int l = 0; l < half; l++)                                                                          \
+                sums[l] += sums[l + half];                                                                          \
+        return sums[0];                                                                                             \
+    }                                                                                                               \
+    /* Of one row and `rows` others that lie one after the other. */                                                \
+    static void distances_##suffix(const distance_run *run, const real *x, const real *y, real *made, npy_intp rows) {\
+        real away[PIECE];                                                                                           \
+        const npy_intp width = run->width, together = width < PIECE ? PIECE / width : 1;                            \
+        if (run->power == 0) {                                                                                      \
+            for (npy_intp j = 0; j < rows; j++)                                                                     \
+                made[j] = (real)unlike_##suffix(x, y + j * width, width);                                           \
+            return;                                                                                                 \
+        }                                                                                                           \
+        for (npy_intp j = 0, few; j < rows; j += few) {                                                             \
+            few = rows - j < together ? rows - j : together;                                                        \
+            double whole = 0;                                                                                       \
+            for (npy_intp k = 0, part; k < width; k += part) {                                                      \
+                part = width - k < PIECE ? width - k : PIECE;                                                       \
+                differences_##suffix(x + k, y + j * width + k, away, few, part);                                    \
+                powers(run->type, run->power, (char *)away, sizeof(real), few * part);                              \
+                whole += few == 1 ? total_##suffix(away, part) : 0;                                                 \
+            }                                                                                                       \
+            for (npy_intp r = 0; r < few; r++)                                                                      \
+                made[j + r] = (real)(few == 1 ? whole : total_##suffix(away + r * width, width));                   \
+        }                                                                                                           \
+        raise(run->type, 1 / run->power, (char *)made, sizeof(real), rows);                                         \
+    }
+
+DISTANCES(f32, float)
+DISTANCES(f64, double)
+
+static void run_distances(void *context, npy_intp begin, npy_intp end) {
+    const distance_run *run = context;
+    const int size = TYPE_SIZE[run->type];
+    for (; begin < end; begin++) {
+        const npy_intp matrix = begin / run->rows, i = begin % run->rows, n = run->rows;
+        const char *x = run->x + begin * run->width * size;
+        const char *y = run->others ? run->y + matrix * run->others * run->width * size : x + run->width * size;
+        const npy_intp at = run->others ? begin * run->others : i * n - i * (i + 1) / 2, others = run->others ? run->others : n - 1 - i;
+        if (run->type == TYPE_F32)
+            distances_f32(run, (const float *)x, (const float *)y, (float *)(run->made + at * size), others);
+        else
+            distances_f64(run, (const double *)x, (const double *)y, (double *)(run->made + at * size), others);
+    }
+}
+
+/* pdist and cdist, of matrices in row-major order: see lines.c. */
+static PyObject *run_distances_of(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyObject *order = NULL;
+    const Py_ssize_t count = kernel->data ? 2 : 1;
+    distance_run run = {.type = nargs == count && kwnames ? native_real_type(args[0]) : TYPE_NONE, .matrices = 1};
+    if (run.type == TYPE_NONE || !native_options(args, nargs, kwnames, &names[POWER], 1, &order) || !native_double(order, &run.power) ||
+        !(run.power >= 0) || isinf(run.power) || native_real_type(args[count - 1]) != run.type)
+        return NULL;
+    PyArrayObject *x = (PyArrayObject *)args[0], *y = (PyArrayObject *)args[count - 1];
+    const int ndim = PyArray_NDIM(x);
+    if (ndim < 2 || (count == 1 && ndim > 2) || PyArray_NDIM(y) != ndim || !PyArray_IS_C_CONTIGUOUS(x) || !PyArray_IS_C_CONTIGUOUS(y) ||
+        !PyArray_SIZE(x) || !PyArray_SIZE(y) || PyArray_DIM(x, ndim - 1) != PyArray_DIM(y, ndim - 1) ||
+        !PyArray_CompareLists(PyArray_DIMS(x), PyArray_DIMS(y), ndim - 2))
+        return NULL;
+    npy_intp shape[NATIVE_DIMS];
+    for (int i = 0; i < ndim - 2; i++)
+        run.matrices *= shape[i] = PyArray_DIM(x, i);
+    run.rows = shape[ndim - 2] = PyArray_DIM(x, ndim - 2);
+    run.others = shape[ndim - 1] = count > 1 ? PyArray_DIM(y, ndim - 2) : 0;
+    run.width = PyArray_DIM(x, ndim - 1);
+    const npy_intp pairs = run.rows * (run.rows - 1) / 2;
+    PyArrayObject *made = count > 1 ? native_empty(ndim, shape, run.type) : native_empty(1, &pairs, run.type);
+    if (!made)
+        return NULL;
+    run.x = PyArray_BYTES(x);
+    run.y = PyArray_BYTES(y);
+    run.made = PyArray_BYTES(made);
+    native_parallel(run.matrices * run.rows, native_grain(GRAIN, run.width * (count > 1 ? run.others : run.rows)), run_distances, &run);
+    return (PyObject *)made;
+}
+
 int norms_init(void) {
     loops = PICK(formula_loops);
     elements = PICK(elementwise_loops);
@@ -125,5 +253,7 @@ int norms_init(void) {
 
 const native_spec norms_kernels[] = {
     {"norm", run_norm, NULL, .dense = true},
+    {"pdist_beneath", run_distances_of, NULL, .dense = true},
+    {"cdist_beneath", run_distances_of, "two", .dense = true},
     {NULL, NULL, NULL},
 };

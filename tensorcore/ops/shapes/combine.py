@@ -143,7 +143,7 @@ def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, inve
     x, among = (
         (one if one.dtype is compute and one.node is None else one.detach().to(compute))  # type: ignore[attr-defined]
         if isinstance(one, Tensor)
-        else like.new_full((), one, dtype=compute)
+        else new_tensor(like.device.kernels["full"]((), one, dtype=compute), compute, like.device)
         for one in (elements, test_elements)
     )
     together = x.device is among.device and x.numel() * among.numel() <= _FEW

@@ -224,7 +224,11 @@ def test_clamp(dtype):
     for values in layouts(awkward(dtype, 100)).values():
         np.testing.assert_array_equal(native(values, 1, 3), np.minimum(np.maximum(values, 1), 3))
         np.testing.assert_array_equal(native(values, values, values), values)
-    values, low, high = awkward(dtype, 90).reshape(9, 10), awkward(dtype, 97)[7:].reshape(9, 10), awkward(dtype, 93)[3:].reshape(9, 10)
+    values, low, high = (
+        awkward(dtype, 90).reshape(9, 10),
+        awkward(dtype, 97)[7:].reshape(9, 10),
+        awkward(dtype, 93)[3:].reshape(9, 10),
+    )
     for least, most in ((low, high), (low, high[0]), (low[0], high), (low[:, :1], high), (low, high[:, :1]), (low[0], high[:, 1:2]),
                         (low.T.reshape(10, 9).T, high), (low[::-1], high[:, ::-1])):  # fmt: skip
         assert_same(native(values, least, most), np.minimum(np.maximum(values, least), most), False)
@@ -300,10 +304,12 @@ def test_integers_have_few_powers():
     native, _ = kernel("pow")
     for dtype in ("int64", "uint8"):
         x = np.array([3, 0, 7], dtype)
-        assert native(x, 0).tolist() == [1, 1, 1] and native(x, 1).tolist() == [3, 0, 7]
+        assert native(x, 0).tolist() == [1, 1, 1]
+        assert native(x, 1).tolist() == [3, 0, 7]
         assert native(x, 0).dtype == native(x, 1).dtype == x.dtype
         out = np.empty_like(x)
-        assert native(x, 0, out=out) is out and out.tolist() == [1, 1, 1]
+        assert native(x, 0, out=out) is out
+        assert out.tolist() == [1, 1, 1]
     assert native(np.array([3, -4]), 2).tolist() == [9, 16]
     with pytest.raises(RuntimeError, match="negative integer powers"):
         native(np.array([3, -4]), -1)

@@ -323,7 +323,15 @@ def test_complex_numbers_of_two_arrays(dtype):
         np.testing.assert_array_equal(made.real, values)
         np.testing.assert_array_equal(made.imag, other)
     row, column = awkward(dtype, 30), awkward(dtype, 20)[:, None]
-    for x, y in ((row, column), (column, row), (row[::2], column[::-1]), (row[:1].reshape(()), column), (row[:0], column)):
+    for x, y in (
+        (row, column),
+        (column, row),
+        (row[::2], column[::-1]),
+        (row[:1].reshape(()), column),
+        (row[:0], column),
+    ):
         np.testing.assert_array_equal(native(x, y), fallback(x, y))
-        for got, expected in zip(*[(made.real, made.imag) for made in (kernel("polar")[0](x, y), kernel("polar")[1](x, y))], strict=True):
+        for got, expected in zip(
+            *[(made.real, made.imag) for made in (kernel("polar")[0](x, y), kernel("polar")[1](x, y))], strict=True
+        ):
             np.testing.assert_allclose(got, expected, 4 * np.finfo(dtype).eps)

@@ -37,7 +37,9 @@ def test_corners_and_layouts(order, dtype):
                 continue
             for dim in (None, *[(i,) for i in range(x.ndim)]):
                 got, expected = norm(x, p=order, dim=dim), fallback(x, p=order, dim=dim)
-                np.testing.assert_allclose(got, expected, 2e-6 if dtype == "float32" else 1e-14, err_msg=f"{name} {dim}")
+                np.testing.assert_allclose(
+                    got, expected, 2e-6 if dtype == "float32" else 1e-14, err_msg=f"{name} {dim}"
+                )
 
 
 @pytest.mark.parametrize("dtype", [np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)], ids=str)

@@ -85,7 +85,9 @@ def _read(equation: str, shapes: tuple[Shape, ...]) -> tuple[
     return terms, result, sizes, _path(terms, result, sizes), _places(terms, shapes, tuple(result))
 
 
-def _places(terms: list[Names], shapes: tuple[Shape, ...], result: Names) -> list[tuple[Shape | None, Shape | None]] | None:
+def _places(
+    terms: list[Names], shapes: tuple[Shape, ...], result: Names
+) -> list[tuple[Shape | None, Shape | None]] | None:
     """The order of each operand's dims in the result, and its shape with ones for the dims that it lacks; None where one operand is
     alone, a dim is summed or a name is repeated."""
     if len(terms) < 2 or any(len(set(term)) < len(term) or not set(term) <= set(result) for term in terms):

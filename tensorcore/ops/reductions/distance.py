@@ -48,7 +48,9 @@ def _measured(x1: Any, x2: Any, p: float = 2.0) -> Tensor | None:
     ):
         return None
     a, b = x1.native.shape, x2.native.shape
-    if len(b) == 2 < len(a) and x1.node is None and 0 not in a:  # each matrix of a batch and one for all: one long matrix
+    if (
+        len(b) == 2 < len(a) and x1.node is None and 0 not in a
+    ):  # each matrix of a batch and one for all: one long matrix
         made = _measured(x1.reshape(-1, a[-1]), x2, p)  # type: ignore[attr-defined]
         return None if made is None else made.reshape(*a[:-1], b[0])  # type: ignore[attr-defined, no-any-return]
     if not 1 < len(a) == len(b) or a[-1] != b[-1] or a[:-2] != b[:-2] or 0 in a or 0 in b:
@@ -76,7 +78,12 @@ def cdist(
             (``use_mm_for_euclid_dist``), from the differences (``donot_use_mm_for_euclid_dist``), or from a product
             where one side has more than 25 rows.
     """
-    if (type(p) is float or type(p) is int) and p >= 0 and compute_mode in _MODES and (made := _measured(x1, x2, p)) is not None:
+    if (
+        (type(p) is float or type(p) is int)
+        and p >= 0
+        and compute_mode in _MODES
+        and (made := _measured(x1, x2, p)) is not None
+    ):
         return made
     if type(x1) is not Tensor or type(x2) is not Tensor:
         check_tensors("cdist", x1=x1, x2=x2)

@@ -144,6 +144,8 @@ def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, inve
         (one if one.dtype is compute and one.node is None else one.detach().to(compute))  # type: ignore[attr-defined]
         if isinstance(one, Tensor)
         else new_tensor(like.device.kernels["full"]((), one, dtype=compute), compute, like.device)
+        if dtypes.kind_of(one) is not None
+        else like.new_full((), one, dtype=compute)  # says what is wrong
         for one in (elements, test_elements)
     )
     together = x.device is among.device and x.numel() * among.numel() <= _FEW

@@ -155,7 +155,9 @@ def _within(shape: tuple[int, ...], amounts: tuple[int, ...]) -> tuple[Key | Non
                 )
     left = tuple([slice(max(-ahead, 0), n - max(-behind, 0)) for n, (ahead, behind) in zip(shape, pairs, strict=True)])
     whole = tuple([n + ahead + behind for n, (ahead, behind) in zip(shape, pairs, strict=True)])
-    key = tuple([slice(max(ahead, 0), size - max(behind, 0)) for size, (ahead, behind) in zip(whole, pairs, strict=True)])
+    key = tuple(
+        [slice(max(ahead, 0), size - max(behind, 0)) for size, (ahead, behind) in zip(whole, pairs, strict=True)]
+    )
     return left if negative else None, whole, key
 
 

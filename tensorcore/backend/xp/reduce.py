@@ -121,8 +121,6 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         count = _count(x.shape, dim)
         centre = mean(x, dim=dim, keepdim=True)
         away = x - centre
-        if root and backend.capabilities.host and away.dtype == np.float32:
-            away = away.astype(np.float64)  # as in PyTorch a root has no squares that leave single precision
         if away.dtype.kind == "c":
             away = away.real**2 + away.imag**2
         else:
@@ -133,8 +131,8 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         if root:
             made = xp.sqrt(made, out=made)
         centre = centre if keepdim else centre.reshape(made.shape)
-        if kind.kind != "c":
-            made, centre = made.astype(kind, copy=False), centre.astype(kind, copy=False)
+        if kind.itemsize <= 2:
+            made, centre = made.astype(kind), centre.astype(kind)
         return in_rows(made), in_rows(centre)
 
     def var(x: Native, *, dim: Dims, keepdim: bool, correction: float, root: bool) -> Native:

@@ -24,9 +24,6 @@ static const formula_loops *loops;
 static const elementwise_loops *products;
 
 enum { OUT, EPS, LAMBD, VALUE, NAN_VALUE, POSINF, NEGINF, NEGATIVE_SLOPE, THRESHOLD, ALPHA, ORDER, OPTIONS };
-enum { DIM, KEEPDIM, DTYPE, POWER, WHOLE_OPTIONS };
-static PyObject *whole_names[WHOLE_OPTIONS];
-static const char *const WHOLE_NAMES[WHOLE_OPTIONS] = {"dim", "keepdim", "dtype", "p"};
 static PyObject *names[OPTIONS];
 static const char *const NAMES[OPTIONS] = {"out", "eps", "lambd", "value", "nan", "posinf", "neginf", "negative_slope",
                                            "threshold", "alpha", "n"};
@@ -307,9 +304,6 @@ int formulas_init(void) {
             return -1;
     for (int i = 0; i < OPTIONS; i++)
         if (!names[i] && !(names[i] = PyUnicode_InternFromString(NAMES[i])))
-            return -1;
-    for (int i = 0; i < WHOLE_OPTIONS; i++)
-        if (!whole_names[i] && !(whole_names[i] = PyUnicode_InternFromString(WHOLE_NAMES[i])))
             return -1;
     return 0;
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -14,6 +15,7 @@ __all__ = [
     "as_dims",
     "as_shape",
     "broadcast",
+    "chain_splits",
     "contiguous_strides",
     "counted",
     "infer_size",
@@ -179,3 +181,18 @@ def cannot_expand(op: str, small: Shape, large: Shape) -> None:
         f"{op}: expected a shape that expands to {list(large)}, got {list(small)}; "
         f"the size of each dim must be 1 or that of the target, aligned at the last dim"
     )
+
+
+@lru_cache(256)
+def chain_splits(sizes: tuple[int, ...]) -> list[list[int]]:
+    """Behind which of a chain of matrices the product of those from the i-th to the j-th is split, for the fewest multiplications."""
+    count = len(sizes) - 1
+    best = [[0] * count for _ in range(count)]
+    split = [[0] * count for _ in range(count)]
+    for length in range(1, count):
+        for i in range(count - length):
+            j = i + length
+            best[i][j], split[i][j] = min(
+                (best[i][k] + best[k + 1][j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k) for k in range(i, j)
+            )
+    return split

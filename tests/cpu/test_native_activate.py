@@ -48,6 +48,21 @@ def test_activations(name, options, dtype):
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("name", ["elu", "selu", "celu"])
+def test_rows_above_zero_are_as_those_among_others(name, dtype):
+    """No element's bits depend on its neighbours, all of which may be above 0 or not; a NaN among them is one."""
+    native = kernel(name)[0]
+    x = np.abs(numbers(dtype)) + 1e-3
+    x = x.astype(dtype)
+    for at, value in ((0, -1), (300, np.nan), (1000, -np.inf), (700, 0)):
+        other = x.copy()
+        other[at] = value
+        got, expected = native(other), native(x)
+        np.testing.assert_array_equal(np.delete(got, at), np.delete(expected, at))
+        np.testing.assert_array_equal(got[at : at + 1], native(np.array([value], dtype)))
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("name, options", SLOPES)
 def test_slopes(name, options, dtype):
     """To a few roundings of the gradient times the exact slope; NaN comes through, large numbers do not overflow."""

@@ -23,7 +23,7 @@ def table(dtype, width):
 @pytest.mark.parametrize("mode", ["sum", "mean", "max"])
 @pytest.mark.parametrize("offsets", OFFSETS)
 def test_bags_are_numpys(mode, offsets, dtype):
-    """Each bag in its mode, NaN and infinities within, nothing for an empty one; behind the last end nothing counts."""
+    """Each bag in its mode, NaN within, nothing for an empty one; padding and what is behind the last end count for nothing."""
     native, numpys = kernel("bag")
     index, starts = np.arange(40) * 7 % 11, np.array(OFFSETS[offsets])
     for width in (1, 5, 67):
@@ -37,13 +37,30 @@ def test_bags_are_numpys(mode, offsets, dtype):
             ):
                 if len(given) == 4 and mode != "sum":
                     continue
-                with np.errstate(all="ignore"):
-                    expected = numpys(*given, mode=mode, last=last)
-                found = native(*given, mode=mode, last=last)
-                assert (found.dtype, found.shape) == (expected.dtype, (len(starts) - last, width))
-                np.testing.assert_allclose(
-                    found, expected, rtol=4 * np.finfo(dtype).eps, atol=100 * np.finfo(dtype).eps
-                )
+                for options in ({}, {"padding": 5}, {"padding": 0}, {"padding": None}):
+                    options = {"mode": mode, "last": last} | options
+                    with np.errstate(all="ignore"):
+                        expected = numpys(*given, **options)
+                    found = native(*given, **options)
+                    assert (found.dtype, found.shape) == (expected.dtype, (len(starts) - last, width))
+                    np.testing.assert_allclose(
+                        found, expected, rtol=4 * np.finfo(dtype).eps, atol=100 * np.finfo(dtype).eps
+                    )
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+@pytest.mark.parametrize("padding", [1, -1])
+def test_padding_is_that_of_recorded_calls(mode, padding):
+    """A call that is not recorded leaves out the same row, of bags in a matrix too, and refuses one that is not there."""
+    index, rows = torch.tensor([1, 2, 1, 4, 0, 4]), torch.tensor(table("float32", 5)[:5, 2:])
+    weight = rows.clone().requires_grad_()
+    for given in ((index, torch.tensor([0, 1, 1, 5])), (index.reshape(3, 2), None)):
+        found, recorded = [
+            F.embedding_bag(given[0], one, given[1], mode=mode, padding_idx=padding) for one in (rows, weight)
+        ]
+        torch.testing.assert_close(found, recorded.detach())
+    with pytest.raises(RuntimeError, match="padding_idx must be within the number of embeddings"):
+        F.embedding_bag(index, rows, torch.tensor([0]), padding_idx=5)
 
 
 @pytest.mark.parametrize("last", [False, True])

@@ -224,6 +224,14 @@ def test_clamp(dtype):
     for values in layouts(awkward(dtype, 100)).values():
         np.testing.assert_array_equal(native(values, 1, 3), np.minimum(np.maximum(values, 1), 3))
         np.testing.assert_array_equal(native(values, values, values), values)
+    values, low, high = (
+        awkward(dtype, 90).reshape(9, 10),
+        awkward(dtype, 97)[7:].reshape(9, 10),
+        awkward(dtype, 93)[3:].reshape(9, 10),
+    )
+    for least, most in ((low, high), (low, high[0]), (low[0], high), (low[:, :1], high), (low, high[:, :1]), (low[0], high[:, 1:2]),
+                        (low.T.reshape(10, 9).T, high), (low[::-1], high[:, ::-1])):  # fmt: skip
+        assert_same(native(values, least, most), np.minimum(np.maximum(values, least), most), False)
     if dtype in FLOATS:
         values = awkward(dtype)
         assert np.isnan(native(values, math.nan, 1.0)).all()
@@ -249,7 +257,7 @@ def test_powers_and_slopes(dtype):
     """Exponents for which a product is exact, one for which a power is to one unit, and leaky_relu."""
     native, fallback = kernel("pow")
     values = awkward(dtype)
-    for exponent in (2, 3, 0.5, -1, -0.5, -2, 2.0, 0):
+    for exponent in (2, 3, 0.5, -1, -0.5, -2, 2.0, 0, 0.0, 1, 1.0):
         np.testing.assert_array_equal(native(values, exponent), fallback(values, exponent))
     assert_within(native(values, 1.5), fallback(values, 1.5), 1)
     native, fallback = kernel("leaky_relu")
@@ -292,8 +300,16 @@ def test_powers_of_floats(isa):
 
 
 def test_integers_have_few_powers():
-    """Squares are computed, negative exponents are refused by NumPy's kernel."""
+    """Squares are computed, of 0 and 1 too, negative exponents are refused by NumPy's kernel."""
     native, _ = kernel("pow")
+    for dtype in ("int64", "uint8"):
+        x = np.array([3, 0, 7], dtype)
+        assert native(x, 0).tolist() == [1, 1, 1]
+        assert native(x, 1).tolist() == [3, 0, 7]
+        assert native(x, 0).dtype == native(x, 1).dtype == x.dtype
+        out = np.empty_like(x)
+        assert native(x, 0, out=out) is out
+        assert out.tolist() == [1, 1, 1]
     assert native(np.array([3, -4]), 2).tolist() == [9, 16]
     with pytest.raises(RuntimeError, match="negative integer powers"):
         native(np.array([3, -4]), -1)

@@ -267,7 +267,7 @@ def test_logarithms_of_sums(shape, dim, dtype):
 
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_logarithms_of_sums_of_infinities(dtype):
-    """An infinity or a NaN decides its own line alone; dims that are apart and empty arrays are NumPy's."""
+    """An infinity or a NaN decides its own line alone, also along dims that are apart; empty arrays are NumPy's."""
     native, fallback = kernel("logsumexp")
     x = np.random.default_rng(8).standard_normal((12, 20)).astype(dtype)
     x[0, 3], x[1], x[2, ::2], x[3, 4], x[4, 5:7], x[5], x[6, :2] = (
@@ -279,5 +279,9 @@ def test_logarithms_of_sums_of_infinities(dtype):
                 got, expected = native(values, dim=(dim,)), fallback(values, dim=(dim,))
                 np.testing.assert_allclose(got, expected, rtol=8 * np.finfo(dtype).eps)
         block = x.reshape(3, 4, 20)
-        np.testing.assert_array_equal(native(block, dim=(0, 2)), fallback(block, dim=(0, 2)))
+        for one in (block, block.transpose(2, 0, 1), block[:, ::-1]):
+            for dim in ((0, 2), (2, 0)):
+                got, expected = native(one, dim=dim, keepdim=True), fallback(one, dim=dim, keepdim=True)
+                np.testing.assert_allclose(got, expected, rtol=8 * np.finfo(dtype).eps)
+                np.testing.assert_array_equal(native(one, dim=dim), got.reshape(-1))
         np.testing.assert_array_equal(native(x[:0], dim=(0,)), fallback(x[:0], dim=(0,)))

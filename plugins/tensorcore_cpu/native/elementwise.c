@@ -284,6 +284,18 @@ static PyObject *run_leaky_relu(const native_kernel *kernel, PyObject *const *ar
     return evaluate(&op, type, operands, none_is_missing(given[1]));
 }
 
+/* Ones in the place of an array's elements, NaN's too. */
+static PyObject *ones_for(const native_operand *x, native_type type, PyObject *out) {
+    native_plan plan;
+    if (type == TYPE_BOOL || (out && !PyArray_ISONESEGMENT((PyArrayObject *)out)) || !native_plan_inputs(&plan, x, 1))
+        return NULL;
+    PyObject *made = native_plan_result(&plan, x, type, out), *one = made ? PyLong_FromLong(1) : NULL;
+    if (made && (!one || !native_fill((PyArrayObject *)made, type, one)))
+        Py_CLEAR(made);
+    Py_XDECREF(one);
+    return made;
+}
+
 /* Exponents for which a product or a root is exact; all others of floats. */
 static PyObject *run_pow(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     static const struct {
@@ -294,7 +306,7 @@ static PyObject *run_pow(const native_kernel *kernel, PyObject *const *args, Py_
         {2, {OP_square, 1}, false}, {3, {OP_cube, 1}, false},       {0.5, {OP_sqrt, 1}, true},
         {-1, {OP_reciprocal, 1}, true}, {-0.5, {OP_rsqrt, 1}, true}, {-2, {OP_reciprocal_square, 1}, true},
     };
-    static const elementwise_op any = {OP_power, 2, false, true};
+    static const elementwise_op any = {OP_power, 2, false, true}, product = {OP_mul, 2, false, false};
     native_operand operands[2];
     PyObject *out = NULL, *made;
     if (nargs != 2 || (kwnames && !native_options(args, nargs, kwnames, &names[OUT], 1, &out)))
@@ -309,6 +321,11 @@ static PyObject *run_pow(const native_kernel *kernel, PyObject *const *args, Py_
             return NULL;
         }
         operands[0].array = (PyArrayObject *)args[0];
+        if (exponent == 0 && (made = ones_for(operands, type, out)))
+            return made;
+        if (exponent == 1 && type != TYPE_BOOL && native_number(args[1], native_is_half(type) ? TYPE_F32 : type, &operands[1]) &&
+            (made = evaluate(&product, type, operands, out)))
+            return made;
         for (size_t i = 0; i < sizeof KNOWN / sizeof *KNOWN; i++)
             if (exponent == KNOWN[i].exponent && (floating || !KNOWN[i].floats_only))
                 return (made = evaluate(&KNOWN[i].op, type, operands, out)) ? made : widened(kernel, true, args, nargs, out);

@@ -69,12 +69,12 @@ static bool fill_around(PyArrayObject *x, native_type type, PyObject *number, np
     return true;
 }
 
-static bool fill_all(PyArrayObject *x, native_type type, PyObject *number) { return fill_around(x, type, number, 0, 0); }
+bool native_fill(PyArrayObject *x, native_type type, PyObject *number) { return fill_around(x, type, number, 0, 0); }
 
 static PyObject *run_fill(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     native_type type = nargs == 2 && !kwnames ? native_array_type(args[0]) : TYPE_NONE;
     PyArrayObject *x = (PyArrayObject *)args[0];
-    if (type == TYPE_NONE || !PyArray_ISONESEGMENT(x) || !PyArray_ISWRITEABLE(x) || !fill_all(x, type, args[1]))
+    if (type == TYPE_NONE || !PyArray_ISONESEGMENT(x) || !PyArray_ISWRITEABLE(x) || !native_fill(x, type, args[1]))
         return NULL;
     return Py_NewRef(args[0]);
 }
@@ -95,7 +95,7 @@ static PyObject *run_full(const native_kernel *kernel, PyObject *const *args, Py
     PyArrayObject *made = type == TYPE_NONE ? NULL : native_empty(ndim, shape, type);
     if (!made)
         PyErr_Clear(); /* the other kernel says that there is no room */
-    else if (!fill_all(made, type, args[1]))
+    else if (!native_fill(made, type, args[1]))
         Py_CLEAR(made);
     return (PyObject *)made;
 }
@@ -188,7 +188,7 @@ static PyObject *run_eye(const native_kernel *kernel, PyObject *const *args, Py_
     const native_type type = native_descr_type(descr);
     Py_DECREF(descr);
     PyArrayObject *made = type == TYPE_NONE ? NULL : native_empty(2, shape, type);
-    if (!made || !fill_all(made, type, Py_False)) {
+    if (!made || !native_fill(made, type, Py_False)) {
         Py_XDECREF(made);
         return NULL;
     }

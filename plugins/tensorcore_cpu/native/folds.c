@@ -4,6 +4,7 @@
 
 #include "cast.h"
 #include "one_row.h"
+#include "rows.h"
 #include "turn.h"
 
 DECLARE_LOOPS(cast_loops, cast_loops);
@@ -34,7 +35,7 @@ static bool dense_order(PyArrayObject *array, int *axes) {
     return true;
 }
 
-/* Which dims are reduced, and the result's shape. */
+/* Which dims of the fold's array are reduced, and the result's shape; all sizes become 1. */
 static bool read_dims(native_fold *made, PyObject *dim, PyObject *keepdim, bool *reduced) {
     const int ndim = PyArray_NDIM(made->array);
     const bool keep = keepdim && PyObject_IsTrue(keepdim) == 1, all = native_is_none(dim);
@@ -113,6 +114,25 @@ bool native_fold_apart(native_fold *made, PyObject *object, native_type type, Py
         *(reduced[i] ? &made->count : &made->outer) *= size;
     }
     return made->step && made->count <= few && made->outer >= MANY;
+}
+
+bool native_fold_copied(native_fold *made, PyObject *object, native_type type, PyObject *dim, PyObject *keepdim) {
+    PyArrayObject *const array = (PyArrayObject *)object;
+    bool reduced[NATIVE_DIMS];
+    npy_intp order[NATIVE_DIMS];
+    int placed = 0;
+    made->type = type;
+    made->array = array;
+    if (type == TYPE_NONE || !PyArray_SIZE(array) || !read_dims(made, dim, keepdim, reduced))
+        return false;
+    for (int kind = 0; kind < 2; kind++)
+        for (int i = 0; i < PyArray_NDIM(array); i++)
+            if (reduced[i] == kind)
+                *(kind ? &made->count : &made->outer) *= PyArray_DIM(array, order[placed++] = i);
+    PyArrayObject *turned = (PyArrayObject *)PyArray_Transpose(array, &(PyArray_Dims){order, placed});
+    made->array = turned ? native_copied(turned, type) : NULL;
+    Py_XDECREF(turned);
+    return made->array;
 }
 
 bool native_folded_anyhow(native_fold *made, PyObject *object, native_type type, PyObject *dim, PyObject *keepdim) {

@@ -24,9 +24,6 @@ static const formula_loops *loops;
 static const elementwise_loops *products;
 
 enum { OUT, EPS, LAMBD, VALUE, NAN_VALUE, POSINF, NEGINF, NEGATIVE_SLOPE, THRESHOLD, ALPHA, ORDER, OPTIONS };
-enum { DIM, KEEPDIM, DTYPE, POWER, WHOLE_OPTIONS };
-static PyObject *whole_names[WHOLE_OPTIONS];
-static const char *const WHOLE_NAMES[WHOLE_OPTIONS] = {"dim", "keepdim", "dtype", "p"};
 static PyObject *names[OPTIONS];
 static const char *const NAMES[OPTIONS] = {"out", "eps", "lambd", "value", "nan", "posinf", "neginf", "negative_slope",
                                            "threshold", "alpha", "n"};
@@ -86,19 +83,30 @@ static bool read_numbers(int loop, native_type type, PyObject *const *options, d
     }
 }
 
-/* The loop over operands of one type, which are arrays. */
+/* The loop over operands of one type, of which some are numbers. */
 static PyObject *computed(int loop, int inputs, PyObject *const *args, PyObject *const *options, const double *numbers) {
     native_operand operands[PLAN_OPERANDS];
     native_type type = TYPE_NONE;
-    bool dense = true;
+    PyArrayObject *first = NULL;
+    bool dense = true, numbers_beside = false;
     for (int k = 0; k < inputs; k++) {
         native_type one = native_array_type(args[k]);
-        if (one == TYPE_NONE || (k && one != type))
-            return NULL; /* a number, or two dtypes */
+        operands[k].array = one == TYPE_NONE ? NULL : (PyArrayObject *)args[k];
+        if (one == TYPE_NONE && (PyFloat_CheckExact(args[k]) || PyLong_CheckExact(args[k]))) {
+            numbers_beside = true;
+            continue;
+        }
+        if (one == TYPE_NONE || (first && one != type))
+            return NULL;
         type = one;
-        operands[k].array = (PyArrayObject *)args[k];
-        dense &= PyArray_IS_C_CONTIGUOUS(operands[k].array) && PyArray_SAMESHAPE(operands[k].array, operands[0].array);
+        first = first ? first : operands[k].array;
+        dense &= PyArray_IS_C_CONTIGUOUS(operands[k].array) && PyArray_SAMESHAPE(operands[k].array, first);
     }
+    if (!first || (numbers_beside && native_is_half(type))) /* whose numbers are not rounded alike by all */
+        return NULL;
+    for (int k = 0; k < inputs; k++)
+        if (!operands[k].array && !native_number(args[k], type, &operands[k]))
+            return NULL;
     formula_run run = {.loop = loops->of[loop][type], .numbers = {0}};
     if (!run.loop)
         return NULL;
@@ -107,13 +115,14 @@ static PyObject *computed(int loop, int inputs, PyObject *const *args, PyObject 
     else if (!read_numbers(loop, type, options, run.numbers))
         return NULL;
     PyObject *out = options[OUT] == Py_None ? NULL : options[OUT];
-    if (dense && !out && PyArray_SIZE(operands[0].array) <= GRAIN) { /* the whole of an ordinary small call */
-        PyArrayObject *first = operands[0].array, *made = native_empty(PyArray_NDIM(first), PyArray_DIMS(first), type);
+    if (dense && !out && PyArray_SIZE(first) <= GRAIN) { /* the whole of an ordinary small call */
+        PyArrayObject *made = native_empty(PyArray_NDIM(first), PyArray_DIMS(first), type);
         char *data[PLAN_OPERANDS];
         ptrdiff_t steps[PLAN_OPERANDS];
         for (int k = 0; made && k <= inputs; k++) {
-            data[k] = PyArray_BYTES(k < inputs ? operands[k].array : made);
-            steps[k] = TYPE_SIZE[type];
+            PyArrayObject *one = k < inputs ? operands[k].array : made;
+            data[k] = one ? PyArray_BYTES(one) : operands[k].data;
+            steps[k] = one ? TYPE_SIZE[type] : 0;
         }
         if (made)
             run.loop(run.numbers, data, steps, PyArray_SIZE(first));
@@ -202,19 +211,45 @@ static void run_pairs(void *context, npy_intp begin, npy_intp end) {
     loops->pairs[run->type](run->x + start, run->y + start, run->made + 2 * start, end - begin);
 }
 
-/* Complex numbers of two arrays of one shape; others are NumPy's. */
+/* Two real arrays of one type in row-major order and of one shape, copied where they are not or where they broadcast: new references;
+   false, with an exception or without. */
+static bool alike(PyObject *const *args, native_type type, PyArrayObject **both) {
+    const native_operand operands[2] = {{.array = (PyArrayObject *)args[0]}, {.array = (PyArrayObject *)args[1]}};
+    native_plan plan;
+    both[0] = both[1] = NULL;
+    if (type == TYPE_NONE || native_real_type(args[1]) != type || !native_plan_inputs(&plan, operands, 2))
+        return false;
+    for (int k = 0; k < 2; k++) {
+        PyArrayObject *one = operands[k].array;
+        if (PyArray_IS_C_CONTIGUOUS(one) && PyArray_NDIM(one) == plan.ndim && PyArray_CompareLists(PyArray_DIMS(one), plan.shape, plan.ndim)) {
+            both[k] = (PyArrayObject *)Py_NewRef((PyObject *)one);
+            continue;
+        }
+        PyArrayObject *stretched = (PyArrayObject *)PyArray_NewFromDescr(
+            &PyArray_Type, (PyArray_Descr *)Py_NewRef((PyObject *)PyArray_DESCR(one)), plan.ndim, plan.shape, plan.steps[k],
+            PyArray_DATA(one), NPY_ARRAY_ALIGNED, NULL); /* of this call, which holds `one` */
+        both[k] = stretched ? native_copied(stretched, type) : NULL;
+        Py_XDECREF(stretched);
+    }
+    if (both[0] && both[1])
+        return true;
+    Py_CLEAR(both[0]);
+    Py_CLEAR(both[1]);
+    return false;
+}
+
+/* Complex numbers of two arrays, which broadcast. */
 static PyObject *run_complex(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     const native_type type = nargs == 2 && !kwnames ? native_real_type(args[0]) : TYPE_NONE;
-    if (type == TYPE_NONE || native_real_type(args[1]) != type)
+    PyArrayObject *both[2];
+    if (!alike(args, type, both))
         return NULL;
-    PyArrayObject *x = (PyArrayObject *)args[0], *y = (PyArrayObject *)args[1];
-    if (!PyArray_SAMESHAPE(x, y) || !PyArray_IS_C_CONTIGUOUS(x) || !PyArray_IS_C_CONTIGUOUS(y))
-        return NULL;
-    PyArrayObject *made = native_empty_complex(PyArray_NDIM(x), PyArray_DIMS(x), type);
-    if (!made)
-        return NULL;
-    pairs_run run = {PyArray_BYTES(x), PyArray_BYTES(y), PyArray_BYTES(made), type};
-    native_parallel(PyArray_SIZE(x), GRAIN, run_pairs, &run);
+    PyArrayObject *made = native_empty_complex(PyArray_NDIM(both[0]), PyArray_DIMS(both[0]), type);
+    if (made)
+        native_parallel(PyArray_SIZE(made), GRAIN, run_pairs,
+                        &(pairs_run){PyArray_BYTES(both[0]), PyArray_BYTES(both[1]), PyArray_BYTES(made), type});
+    Py_DECREF(both[0]);
+    Py_DECREF(both[1]);
     return (PyObject *)made;
 }
 
@@ -246,33 +281,19 @@ static void run_polar_part(void *context, npy_intp begin, npy_intp end) {
     }
 }
 
-/* Complex numbers of sizes and angles that have one shape; others are NumPy's. */
+/* Complex numbers of sizes and angles, which broadcast. */
 static PyObject *run_polar(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     const native_type type = nargs == 2 && !kwnames ? native_real_type(args[0]) : TYPE_NONE;
-    if (type == TYPE_NONE || native_real_type(args[1]) != type || !cosines[type].loop || !sines[type].loop)
+    PyArrayObject *both[2];
+    if (type == TYPE_NONE || !cosines[type].loop || !sines[type].loop || !alike(args, type, both))
         return NULL;
-    PyArrayObject *x = (PyArrayObject *)args[0], *y = (PyArrayObject *)args[1];
-    if (!PyArray_SAMESHAPE(x, y) || !PyArray_IS_C_CONTIGUOUS(x) || !PyArray_IS_C_CONTIGUOUS(y))
-        return NULL;
-    PyArrayObject *made = native_empty_complex(PyArray_NDIM(x), PyArray_DIMS(x), type);
+    PyArrayObject *made = native_empty_complex(PyArray_NDIM(both[0]), PyArray_DIMS(both[0]), type);
     if (made)
-        native_parallel(PyArray_SIZE(x), GRAIN, run_polar_part,
-                        &(polar_run){PyArray_BYTES(x), PyArray_BYTES(y), PyArray_BYTES(made), type});
+        native_parallel(PyArray_SIZE(made), GRAIN, run_polar_part,
+                        &(polar_run){PyArray_BYTES(both[0]), PyArray_BYTES(both[1]), PyArray_BYTES(made), type});
+    Py_DECREF(both[0]);
+    Py_DECREF(both[1]);
     return (PyObject *)made;
-}
-
-/* Norms of order 2, those along dims and of half types in reduce.c. */
-static PyObject *run_norm(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
-    PyObject *options[WHOLE_OPTIONS] = {NULL};
-    const native_type type = nargs == 1 ? native_array_type(args[0]) : TYPE_NONE;
-    double power = 0;
-    if (type > TYPE_F16 || (kwnames && !native_options(args, nargs, kwnames, whole_names, WHOLE_OPTIONS, options)) ||
-        !native_is_none(options[DTYPE]) || !native_double(options[POWER], &power) || power != 2)
-        return NULL;
-    if (type > TYPE_F64 || !native_is_none(options[DIM]) || (options[KEEPDIM] && options[KEEPDIM] != Py_False))
-        return native_norm_along(args[0], options[DIM], options[KEEPDIM]);
-    PyArrayObject *x = (PyArrayObject *)args[0];
-    return PyArray_ISONESEGMENT(x) ? native_number_array(sqrt(loops->squares[type](PyArray_DATA(x), PyArray_SIZE(x))), type) : NULL;
 }
 
 int formulas_init(void) {
@@ -283,9 +304,6 @@ int formulas_init(void) {
             return -1;
     for (int i = 0; i < OPTIONS; i++)
         if (!names[i] && !(names[i] = PyUnicode_InternFromString(NAMES[i])))
-            return -1;
-    for (int i = 0; i < WHOLE_OPTIONS; i++)
-        if (!whole_names[i] && !(whole_names[i] = PyUnicode_InternFromString(WHOLE_NAMES[i])))
             return -1;
     return 0;
 }
@@ -298,6 +316,5 @@ const native_spec formulas_kernels[] = {
     {"frexp", run_frexp, NULL},
     {"complex", run_complex, NULL},
     {"polar", run_polar, NULL},
-    {"norm", run_norm, NULL, .dense = true},
     {NULL, NULL, NULL},
 };

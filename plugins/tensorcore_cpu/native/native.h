@@ -283,6 +283,9 @@ int sort_init(void);
 extern const native_spec formulas_kernels[];
 int formulas_init(void);
 
+extern const native_spec norms_kernels[];
+int norms_init(void);
+
 extern const native_spec lines_kernels[];
 int lines_init(void);
 

@@ -229,6 +229,16 @@ static PyObject *values_of(work *job, double divisor, bool root) {
     return (PyObject *)made;
 }
 
+/* Where kept and reduced dims lie in turns; NULL without an exception where it is not for a copy either. */
+static PyObject *reduced_copy(native_fold *of, PyObject *x, what kind, PyObject *const *given, bool root) {
+    const native_type type = native_array_type(x);
+    if (!(is_real(type) || (native_is_half(type) && kind < LARGEST)) || !native_fold_copied(of, x, type, given[DIM], given[KEEPDIM]))
+        return NULL;
+    PyObject *made = reduced(of, kind, NULL, kind == MEAN ? (double)of->count : 1, root);
+    Py_DECREF(of->array);
+    return made;
+}
+
 /* Entries */
 
 static bool options(PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames, int count, PyObject **values) {
@@ -243,9 +253,10 @@ static PyObject *run_reduction(const native_kernel *kernel, PyObject *const *arg
     what kind = *(const what *)kernel->data;
     PyObject *given[OPTIONS];
     native_fold of;
-    if (!options(args, nargs, kwnames, DTYPE + 1, given) ||
-        !fold_anywhere(&of, args[0], kind, false, given))
+    if (!options(args, nargs, kwnames, DTYPE + 1, given))
         return NULL;
+    if (!fold_anywhere(&of, args[0], kind, false, given))
+        return native_is_none(given[DTYPE]) ? reduced_copy(&of, args[0], kind, given, false) : NULL;
     if (is_integer(of.type) && kind == SUM) {
         /* Unless told, NumPy widens all but the widest. */
         const native_type usual = of.type == TYPE_I64 ? TYPE_I64 : TYPE_NONE;
@@ -316,31 +327,33 @@ static double *part_of(const work *job, npy_intp i) {
 /* A centre near the mean of each result in the precision of the elements, and what it misses: the distances from it are small, and
    their sum is more exact than that of the elements. */
 static bool find_centres(const native_fold *of, const work *means, double *centre, double *missed) {
-    const npy_intp results = of->outer * of->inner;
+    const npy_intp results = of->outer * of->inner, count = of->front * of->count;
     work job;
     room space;
     for (npy_intp i = 0; i < results; i++) {
-        const double mean = *part_of(means, i) / (double)of->count;
+        const double mean = *part_of(means, i) / (double)count;
         centre[i] = of->type == TYPE_F64 ? mean : (float)mean;
     }
+    for (npy_intp k = 1; k < of->front; k++) /* pieces find theirs by their own place */
+        memcpy(centre + k * results, centre, (size_t)results * sizeof *centre);
     if (!reduce_to_parts(&job, of, APART, centre, &space))
         return false;
     for (npy_intp i = 0; i < results; i++)
-        missed[i] = *part_of(&job, i) / (double)of->count;
+        missed[i] = *part_of(&job, i) / (double)count;
     PyMem_RawFree(space.heap);
     return true;
 }
 
 /* Of the squares of distances from a centre that misses the mean by so much: nothing where they differ by their rounding. */
 static double squares_about_mean(const native_fold *of, double squares, double missed) {
-    const double less = (double)of->count * missed * missed;
+    const double less = (double)(of->front * of->count) * missed * missed;
     if (squares <= less && squares < INFINITY)
         return 0;
     return squares > less ? squares - less : squares; /* also infinities and NaN */
 }
 
 /* Squares of a float past 2**64, or under 2**-52, leave what a float can hold. */
-static bool is_in_range(const native_fold *of, double squares) { return squares < 1e34 && squares > 2e-31 * (double)of->count; }
+static bool is_in_range(const native_fold *of, double squares) { return squares < 1e34 && squares > 2e-31 * (double)(of->front * of->count); }
 
 /* Adds to each sum the square of how far an element is from its centre, or from the one that all have. */
 static void add_squares(const native_fold *of, npy_intp from, npy_intp width, const double *centre, bool one, double *sums) {
@@ -361,12 +374,14 @@ static void add_squares(const native_fold *of, npy_intp from, npy_intp width, co
 static void mend_squares(const work *job, npy_intp first, npy_intp width, const double *centre, const double *missed) {
     const native_fold *of = job->fold;
     const npy_intp inner = of->inner, start = first / inner * of->count * inner + first % inner, wide = inner > 1 ? width : STRIP;
+    const npy_intp whole = of->outer * of->count; /* elements of each of the front, which has no inner ones */
     double sums[STRIP];
     memset(sums, 0, (size_t)(wide < of->count * inner ? wide : of->count * inner) * sizeof *sums);
     for (npy_intp row = 0; inner > 1 && row < of->count; row++)
         add_squares(of, start + row * inner, width, centre + first, false, sums);
-    for (npy_intp i = 0; inner == 1 && i < of->count; i += STRIP)
-        add_squares(of, start + i, of->count - i < STRIP ? of->count - i : STRIP, centre + first, true, sums);
+    for (npy_intp k = 0; inner == 1 && k < of->front; k++)
+        for (npy_intp i = 0; i < of->count; i += STRIP)
+            add_squares(of, start + k * whole + i, of->count - i < STRIP ? of->count - i : STRIP, centre + first, true, sums);
     for (npy_intp j = 1; inner == 1 && j < STRIP && j < of->count; j++)
         sums[0] += sums[j];
     for (npy_intp j = 0; j < width; j++)
@@ -387,40 +402,29 @@ static void mend_all_squares(const work *job, const double *centre, const double
     }
 }
 
-static PyObject *run_var(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
-    bool with_mean = kernel->data != NULL;
-    PyObject *given[OPTIONS];
-    native_fold of;
+static PyObject *var_of(const native_fold *of, double correction, bool root, bool with_mean) {
     work job;
     room space;
-    if (!options(args, nargs, kwnames, OPTIONS, given) || given[DTYPE] || !given[CORRECTION] || !given[ROOT] ||
-        !native_folded_anyhow(&of, args[0], native_array_type(args[0]), given[DIM], given[KEEPDIM]) || is_integer(of.type))
+    if (!reduce_to_parts(&job, of, MEAN, NULL, &space))
         return NULL;
-    double correction = PyFloat_AsDouble(given[CORRECTION]);
-    if (correction == -1 && PyErr_Occurred()) {
-        PyErr_Clear();
-        return NULL;
-    }
-    if (!reduce_to_parts(&job, &of, MEAN, NULL, &space))
-        return NULL;
-    PyObject *mean = with_mean ? values_of(&job, (double)of.count, false) : NULL, *made = NULL;
-    const npy_intp results = of.outer * of.inner;
-    double *centre = PyMem_RawMalloc((size_t)results * 2 * sizeof(double)), *missed = centre + results;
+    const double count = (double)(of->front * of->count);
+    PyObject *mean = with_mean ? values_of(&job, count, false) : NULL, *made = NULL;
+    const npy_intp results = of->outer * of->inner;
+    double *centre = PyMem_RawMalloc((size_t)(results * (of->front + 1)) * sizeof(double)), *missed = centre + results * of->front;
     if (!centre)
         PyErr_NoMemory();
-    const bool found = centre && (mean || !with_mean) && find_centres(&of, &job, centre, missed);
+    const bool found = centre && (mean || !with_mean) && find_centres(of, &job, centre, missed);
     PyMem_RawFree(space.heap);
-    if (found && reduce_to_parts(&job, &of, VAR, centre, &space)) {
+    if (found && reduce_to_parts(&job, of, VAR, centre, &space)) {
         bool good = true;
         for (npy_intp i = 0; i < results; i++) {
             double *part = part_of(&job, i);
-            *part = squares_about_mean(&of, *part, missed[i]);
-            good &= is_in_range(&of, *part);
+            *part = squares_about_mean(of, *part, missed[i]);
+            good &= is_in_range(of, *part);
         }
-        if (!good && (of.type == TYPE_F32 || of.type == TYPE_BF16))
+        if (!good && (of->type == TYPE_F32 || of->type == TYPE_BF16))
             mend_all_squares(&job, centre, missed);
-        double free = (double)of.count - correction;
-        made = values_of(&job, free > 0 ? free : 0, given[ROOT] == Py_True);
+        made = values_of(&job, count > correction ? count - correction : 0, root);
         PyMem_RawFree(space.heap);
     }
     PyMem_RawFree(centre);
@@ -432,10 +436,34 @@ static PyObject *run_var(const native_kernel *kernel, PyObject *const *args, Py_
     return both;
 }
 
-PyObject *native_norm_along(PyObject *x, PyObject *dim, PyObject *keepdim) {
+static PyObject *run_var(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyObject *given[OPTIONS], *made;
     native_fold of;
+    if (!options(args, nargs, kwnames, OPTIONS, given) || given[DTYPE] || !given[CORRECTION] || !given[ROOT])
+        return NULL;
+    double correction = PyFloat_AsDouble(given[CORRECTION]);
+    if (correction == -1 && PyErr_Occurred()) {
+        PyErr_Clear();
+        return NULL;
+    }
+    const native_type type = native_array_type(args[0]);
+    const bool lies = !is_integer(type) && native_fold_around(&of, args[0], type, given[DIM], given[KEEPDIM]);
+    if (!lies && (is_integer(type) || !native_fold_copied(&of, args[0], type, given[DIM], given[KEEPDIM])))
+        return NULL;
+    made = var_of(&of, correction, given[ROOT] == Py_True, kernel->data != NULL);
+    if (!lies)
+        Py_DECREF(of.array);
+    return made;
+}
+
+PyObject *native_reduced_along(PyObject *x, native_extent extent, PyObject *dim, PyObject *keepdim) {
+    static const what KINDS[] = {[EXTENT_SUM] = SUM, [EXTENT_LARGEST] = LARGEST, [EXTENT_SMALLEST] = SMALLEST, [EXTENT_EUCLID] = SQUARES};
     PyObject *const given[OPTIONS] = {[DIM] = dim, [KEEPDIM] = keepdim};
-    return fold_anywhere(&of, x, SQUARES, false, given) && !is_integer(of.type) ? reduced(&of, SQUARES, NULL, 1, true) : NULL;
+    const bool root = extent == EXTENT_EUCLID;
+    native_fold of;
+    if (fold_anywhere(&of, x, KINDS[extent], false, given))
+        return is_integer(of.type) ? NULL : reduced(&of, KINDS[extent], NULL, 1, root);
+    return reduced_copy(&of, x, KINDS[extent], given, root);
 }
 
 int reduce_init(void) {

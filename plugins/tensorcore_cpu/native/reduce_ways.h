@@ -123,7 +123,14 @@ static void reduce_turned(void *context, npy_intp begin, npy_intp end) {
     }
 }
 
-/* Rows of one piece each, of which nothing is made but results. */
+/* Rows of one piece each, of which nothing is made but parts, */
+static void reduce_rows_to_parts(void *context, npy_intp begin, npy_intp end) {
+    const work *job = context;
+    const npy_intp row = job->fold->count * TYPE_SIZE[job->fold->type];
+    reduce_rows(job, PyArray_BYTES(job->fold->array) + begin * row, end - begin, job->parts + begin);
+}
+
+/* or results. */
 static void reduce_rows_alone(void *context, npy_intp begin, npy_intp end) {
     const work *job = context;
     const npy_intp row = job->fold->count * TYPE_SIZE[job->fold->type];
@@ -147,8 +154,9 @@ static void join(const work *job) {
     const npy_intp inner = of->inner, rows = job->cut.pieces * inner;
     for (npy_intp i = 0; job->cut.pieces > 1 && i < of->front * of->outer; i++)
         join_rows(job, job->parts + i * rows, job->places ? job->places + i * rows : NULL, inner, job->cut.pieces, inner);
-    for (npy_intp i = 0; of->front > 1 && i < of->outer; i++)
-        join_rows(job, job->parts + i * rows, job->places ? job->places + i * rows : NULL, 1, of->front, of->outer * rows);
+    const npy_intp results = job->cut.pieces == 1 ? of->outer : 1; /* of all that lie side by side */
+    for (npy_intp i = 0; of->front > 1 && i < of->outer; i += results)
+        join_rows(job, job->parts + i * rows, job->places ? job->places + i * rows : NULL, results, of->front, of->outer * rows);
 }
 
 /* The results from the first of their pieces' parts each. */
@@ -181,8 +189,9 @@ static bool reduce(work *job, room *space) {
         job->parts = space->heap ? space->heap : space->here;
         job->places = places ? (int64_t *)(job->parts + parts) : NULL;
     }
-    const bool rows = job->direct && of->inner == 1 && !places && goes_by_rows(job);
-    native_parallel(job->cut.units, job->cut.grain, job->cut.turned ? reduce_turned : rows ? reduce_rows_alone : reduce_units, job);
+    const bool rows = job->cut.pieces == 1 && of->inner == 1 && !places && goes_by_rows(job);
+    const native_body by_rows = job->direct ? reduce_rows_alone : reduce_rows_to_parts;
+    native_parallel(job->cut.units, job->cut.grain, job->cut.turned ? reduce_turned : rows ? by_rows : reduce_units, job);
     if (!job->direct) {
         join(job);
         if (asked) {

@@ -82,13 +82,18 @@ PyObject *native_number_array(double number, native_type type);
 /* The number in a 0-d array of a real type. */
 double native_number_in(PyArrayObject *array);
 
+/* Fills an array of that type, whose elements lie in one piece, with a number; false where that is none of the type. */
+bool native_fill(PyArrayObject *x, native_type type, PyObject *number);
+
 /* At least 1: as many rows of `size` elements as make `grain` elements. */
 static inline npy_intp native_grain(npy_intp grain, npy_intp size) {
     return size >= grain ? 1 : grain / (size ? size : 1);
 }
 
-/* The roots of the sums of squares along some dims of a real array in row-major order; NULL, with an exception or without. */
-PyObject *native_norm_along(PyObject *x, PyObject *dim, PyObject *keepdim);
+/* Sums, extremes, or roots of the sums of squares along some dims of an array of floats, of half types no extremes; NULL, with an
+   exception or without. */
+typedef enum { EXTENT_SUM, EXTENT_LARGEST, EXTENT_SMALLEST, EXTENT_EUCLID } native_extent;
+PyObject *native_reduced_along(PyObject *x, native_extent kind, PyObject *dim, PyObject *keepdim);
 
 typedef double (*native_part)(void *context, npy_intp begin, npy_intp end);
 

@@ -133,7 +133,7 @@ static PyObject *run_segments(const native_kernel *kernel, PyObject *const *args
 
 /* Bags: rows of a table, added up, averaged, or the largest taken. */
 
-enum { MODE, LAST, BAG_OPTIONS };
+enum { MODE, LAST, PADDING, BAG_OPTIONS };
 static PyObject *bag_names[BAG_OPTIONS];
 
 static void run_bags(void *context, npy_intp begin, npy_intp end) {
@@ -149,7 +149,34 @@ static bool in_order(const bag_run *run) {
     return !run->bags || !run->offsets[0];
 }
 
-/* bag(table, index, offsets[, scales], mode, last) */
+/* Leaves out the indices that are `padding`, and what their rows are times; answers with the memory of what is left, which is `bytes`
+   long and to be freed, or NULL with an exception. */
+static void *leave_out(bag_run *run, int64_t padding, size_t *bytes) {
+    const npy_intp bounds = run->bags + run->last;
+    const size_t size = (size_t)TYPE_SIZE[run->type];
+    *bytes = sizeof(int64_t) * (size_t)(run->count + bounds) + size * (size_t)run->count;
+    int64_t *const index = native_scratch(*bytes), *const offsets = index + run->count;
+    if (!index)
+        return PyErr_NoMemory();
+    char *const scales = (char *)(offsets + bounds);
+    npy_intp kept = 0, bag = 0;
+    for (npy_intp i = 0; i <= run->count; i++) {
+        for (; bag < bounds && run->offsets[bag] == i; bag++)
+            offsets[bag] = kept;
+        if (i == run->count || run->index[i] == padding)
+            continue;
+        if (run->scales)
+            memcpy(scales + (size_t)kept * size, (const char *)run->scales + (size_t)i * size, size);
+        index[kept++] = run->index[i];
+    }
+    run->index = index;
+    run->offsets = offsets;
+    run->scales = run->scales ? scales : NULL;
+    run->count = kept;
+    return index;
+}
+
+/* bag(table, index, offsets[, scales], mode, last, padding) */
 static PyObject *run_bag(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     PyObject *options[BAG_OPTIONS];
     const native_type type = nargs == 3 || nargs == 4 ? native_real_type(args[0]) : TYPE_NONE;
@@ -173,18 +200,32 @@ static PyObject *run_bag(const native_kernel *kernel, PyObject *const *args, Py_
         (nargs == 4 && PyArray_DIM((PyArrayObject *)args[3], 0) != run.count) ||
         !native_inside(run.index, run.count, PyArray_DIM(table, 0)))
         return NULL;
+    size_t bytes = 0;
+    void *left = NULL;
+    if (!native_is_none(options[PADDING])) {
+        const long long padding = PyLong_Check(options[PADDING]) ? PyLong_AsLongLong(options[PADDING]) : -1;
+        if (padding < 0) {
+            PyErr_Clear();
+            return NULL;
+        }
+        if (!(left = leave_out(&run, padding, &bytes)))
+            return NULL;
+    }
     run.width = PyArray_DIM(table, 1);
     PyArrayObject *made = native_empty(2, (npy_intp[]){run.bags, run.width}, type);
     if (made) {
         run.made = PyArray_DATA(made);
         native_parallel(run.bags, native_grain(GRAIN, run.width * (1 + run.count / run.bags)), run_bags, &run);
     }
+    if (left)
+        native_scratch_free(left, bytes);
     return (PyObject *)made;
 }
 
 int segments_init(void) {
     bag_names[MODE] = PyUnicode_InternFromString("mode");
     bag_names[LAST] = PyUnicode_InternFromString("last");
+    bag_names[PADDING] = PyUnicode_InternFromString("padding");
     for (int i = 0; i < OPTIONS; i++)
         if (!names[i] && !(names[i] = PyUnicode_InternFromString(NAMES[i])))
             return -1;

@@ -1,9 +1,11 @@
 /* softmax and log_softmax along one dim, and their gradients; logarithms of sums of powers. */
 #include "softmax.h"
 
+#include "folds.h"
 #include "rows.h"
 
 #include <math.h>
+#include <string.h>
 
 DECLARE_LOOPS(softmax_loops, softmax_loops);
 
@@ -129,32 +131,46 @@ static void run_sums(void *context, npy_intp begin, npy_intp end) {
     }
 }
 
-/* Along dims that lie beside one another. */
+/* Whether there are dims and they lie beside one another: the first of them and how many. */
+static bool neighbours(PyObject *dim, int ndim, npy_intp *first, int *count) {
+    npy_intp dims[NATIVE_DIMS];
+    *count = native_is_none(dim) ? ndim : native_sizes(dim, dims, NATIVE_DIMS);
+    *first = native_is_none(dim) || *count < 1 ? 0 : dims[0];
+    for (int k = 0; !native_is_none(dim) && k < *count; k++)
+        if (dims[k] != *first + k)
+            return false;
+    return *count >= 1 && *first >= 0 && *first + *count <= ndim;
+}
+
 static PyObject *run_logsumexp(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     PyObject *options[OPTIONS] = {NULL};
     PyArrayObject *x = (PyArrayObject *)args[0];
     const native_type type = nargs == 1 ? native_real_type(args[0]) : TYPE_NONE;
-    npy_intp dims[NATIVE_DIMS], shape[NATIVE_DIMS], before = 1;
+    npy_intp shape[NATIVE_DIMS], before = 1, first;
     if (type == TYPE_NONE || !PyArray_SIZE(x) || (kwnames && !native_options(args, nargs, kwnames, names, OPTIONS, options)))
         return NULL;
-    const int ndim = PyArray_NDIM(x), count = native_is_none(options[DIM]) ? ndim : native_sizes(options[DIM], dims, NATIVE_DIMS);
-    const npy_intp first = native_is_none(options[DIM]) || count < 1 ? 0 : dims[0];
-    if (count < 1 || first < 0 || first + count > ndim)
-        return NULL;
-    for (int k = 0; k < count && !native_is_none(options[DIM]); k++)
-        if (dims[k] != first + k)
-            return NULL;
+    const int ndim = PyArray_NDIM(x);
     const bool kept = options[KEEPDIM] && PyObject_IsTrue(options[KEEPDIM]) == 1;
     sums_run run = {.of = &loops->of[type], .scores = {.n = 1, .inner = 1}, .type = type};
-    int left = 0;
-    for (int i = 0; i < ndim; i++) {
+    native_fold turned = {0};
+    int left = 0, count;
+    const bool beside = neighbours(options[DIM], ndim, &first, &count);
+    if (!beside) {
+        if (!native_fold_copied(&turned, args[0], type, options[DIM], options[KEEPDIM]))
+            return NULL;
+        run.scores.n = turned.count;
+        before = turned.outer;
+        left = turned.ndim;
+        memcpy(shape, turned.shape, sizeof shape);
+    }
+    for (int i = 0; beside && i < ndim; i++) {
         const bool reduced = i >= first && i < first + count;
         *(reduced ? &run.scores.n : i < first ? &before : &run.scores.inner) *= PyArray_DIM(x, i);
         if (!reduced || kept)
             shape[left++] = reduced ? 1 : PyArray_DIM(x, i);
     }
     const npy_intp inner = run.scores.inner, places = before * inner;
-    PyArrayObject *dense = native_dense(args[0]), *made = dense ? native_empty(left, shape, type) : NULL;
+    PyArrayObject *dense = beside ? native_dense(args[0]) : turned.array, *made = dense ? native_empty(left, shape, type) : NULL;
     const size_t bytes = (size_t)places * TYPE_SIZE[type];
     char few[256], *less = !made || bytes <= sizeof few ? few : PyMem_RawMalloc(bytes);
     if (made && less) {

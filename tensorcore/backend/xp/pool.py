@@ -305,9 +305,17 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         return xp.maximum(xp.bincount(indices.reshape(-1), minlength=rows), 1)
 
     def bag(
-        weight: Native, indices: Native, offsets: Native, scales: Native | None = None, *, mode: str, last: bool
-    ) -> Native:
-        """The rows that each bag numbers, from one of the ``offsets`` to the next, added up, averaged, or the largest of them."""
+        weight: Native, indices: Native, offsets: Native, scales: Native | None = None, *, mode: str, last: bool,
+        padding: int | None = None,
+    ) -> Native:  # fmt: skip
+        """The rows that each bag numbers, from one of the ``offsets`` to the next, added up, averaged, or the largest of them.
+
+        Indices that are ``padding`` count for nothing.
+        """
+        if padding is not None:
+            counted = indices != padding
+            before = xp.concatenate([xp.zeros(1, np.int64), xp.cumsum(counted, dtype=np.int64)])
+            indices, offsets, scales = indices[counted], before[offsets], None if scales is None else scales[counted]
         if weight.itemsize == 2:  # rounded once
             by = None if scales is None else scales.astype(np.float32)
             return bag(weight.astype(np.float32), indices, offsets, by, mode=mode, last=last).astype(weight.dtype)

@@ -135,6 +135,13 @@ def masked_scatter(name: str, write: bool, input: Tensor, mask: Tensor, source: 
     return call(_masked_scatter, (input, mask, source), {}, DimensionError, write)
 
 
+def _stretches(mask: Tensor, input: Tensor) -> bool:
+    """Whether a mask broadcasts to the shape of the input."""
+    sizes, shape = mask.native.shape, input.native.shape
+    missing = len(shape) - len(sizes)
+    return missing >= 0 and all(one in (1, shape[missing + i]) for i, one in enumerate(sizes))
+
+
 def _scattered_plainly(input: Any, mask: Any, source: Any, write: bool) -> Tensor | None:
     """The result of a call without a history and of one shape; None for other calls."""
     if not (
@@ -148,15 +155,18 @@ def _scattered_plainly(input: Any, mask: Any, source: Any, write: bool) -> Tenso
         return None
     if (
         source.node is not None
-        or mask.native.shape != input.native.shape
+        or (mask.native.shape != input.native.shape and (write or not _stretches(mask, input)))
         or not (is_free(input) if write else input.node is None)
     ):
         return None
     if version is not None and (mask.version is version or source.version is version):
         return None
-    if (write and source is input) or device.kernels["count_true"](mask.native) > source.numel():
+    chosen = mask.native
+    if chosen.shape != input.native.shape:
+        chosen = device.kernels["contiguous"](device.kernels["expand"](chosen, shape=tuple(input.native.shape)))
+    if (write and source is input) or device.kernels["count_true"](chosen) > source.numel():
         return None
-    natives, kernel = (input.native, mask.native, source.native), device.kernels["masked_scatter"]
+    natives, kernel = (input.native, chosen, source.native), device.kernels["masked_scatter"]
     if write:
         kernel(*natives, out=input.native)
         written(input)

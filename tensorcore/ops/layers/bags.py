@@ -58,24 +58,21 @@ def embedding_bag(input: Tensor, weight: Tensor, offsets: Tensor | None = None, 
     recorded = grad_mode.enabled and (scaled or weight.node is not None)
     # The gradient of the largest asks which they are, and bags of one length have shorter ways back.
     usual = not recorded or (offsets is not None and mode != "max")
-    plain = padding_idx is None and max_norm is None and not sparse and not scale_grad_by_freq
+    plain = max_norm is None and not (recorded and (sparse or scale_grad_by_freq or padding_idx is not None))
     taken = [weight, input] if per_sample_weights is None else [weight, input, per_sample_weights]
     if usual and plain and bags[0] and all(one.device.kernels["bag"] for one in taken):
         starts = arange(bags[0], device=weight.device) * bags[1] if offsets is None else offsets.to(dtypes.int64)
         given = (weight, input.to(dtypes.int64), starts, *taken[2:])
-        bag = _bag if per_sample_weights is None else _scaled_bag
-        return apply(bag, given, {"mode": mode, "last": bool(include_last_offset)})  # type: ignore[no-any-return]
+        options = {"mode": mode, "last": bool(include_last_offset)}
+        if padding_idx is not None:
+            options["padding"] = _row(op, weight, padding_idx)
+        return apply(_bag if per_sample_weights is None else _scaled_bag, given, options)  # type: ignore[no-any-return]
     rows = embedding(input, weight, padding_idx if sparse else None, max_norm, norm_type, scale_grad_by_freq, sparse)
     if per_sample_weights is not None:
         rows = rows * per_sample_weights.unsqueeze(1)
     counted = None
     if padding_idx is not None:
-        table = weight.native.shape[0]
-        if not -table <= padding_idx < table:
-            raise UsageError(
-                f"{op}: padding_idx must be within the number of embeddings, got {padding_idx} for {table}"
-            )
-        counted = input != padding_idx % table
+        counted = input != _row(op, weight, padding_idx)
     if offsets is None:
         count, length = bags
         if length and mode == "max" and counted is None:
@@ -98,6 +95,14 @@ def embedding_bag(input: Tensor, weight: Tensor, offsets: Tensor | None = None, 
             inside = at < offsets[count]
             counted = inside if counted is None else counted & inside
     return _pooled(rows, owner, counted, count, mode)
+
+
+def _row(op: str, weight: Tensor, padding_idx: int) -> int:
+    """The row of the table that counts for nothing."""
+    table = weight.native.shape[0]
+    if not -table <= padding_idx < table:
+        raise UsageError(f"{op}: padding_idx must be within the number of embeddings, got {padding_idx} for {table}")
+    return padding_idx % table
 
 
 def _sent(g: Tensor, input: Tensor, offsets: Tensor, mode: str, last: bool) -> Tensor:

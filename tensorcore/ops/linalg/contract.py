@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, reduce
 from math import prod
+from operator import mul as multiply
 from typing import Any
 
 from tensorcore.errors import ArgumentTypeError, ShapeError, UsageError
@@ -45,19 +46,15 @@ def einsum(*args: Any) -> Tensor:
             made = _product(args[1], args[2], found[0])
             return made if found[1] is None else made.permute(found[1])  # type: ignore[attr-defined, no-any-return]
     equation, operands = _written(args)
-    terms, result = _parse(equation, tuple([tuple(one.native.shape) for one in operands]))
-    sizes: dict[Any, int] = {}
-    for term, operand in zip(terms, operands, strict=True):
-        for name, size in zip(term, operand.native.shape, strict=True):
-            have = sizes.get(name, 1)
-            if size != have and 1 not in (size, have):
-                raise ShapeError(
-                    f"einsum: operands do not broadcast with remapped shapes, got sizes {have} and {size} for one subscript "
-                    f"of {equation!r}; give it one size"
-                )
-            sizes[name] = max(have, size) if 0 not in (have, size) else 0
-    left = [_prepared(operand, term, sizes) for operand, term in zip(operands, terms, strict=True)]
-    for pair in _path(left, result, sizes):
+    terms, result, sizes, path, places = _read(equation, tuple([tuple(one.native.shape) for one in operands]))
+    if places is not None:  # nothing is summed
+        laid = []
+        for operand, (order, shape) in zip(operands, places, strict=True):
+            one: Any = operand if order is None else operand.permute(order)  # type: ignore[attr-defined]
+            laid.append(one if shape is None else one.reshape(shape))
+        return reduce(multiply, laid)  # type: ignore[no-any-return]
+    left = [_prepared(operand, term) for operand, term in zip(operands, terms, strict=True)]
+    for pair in path:
         x, y = (left.pop(i) for i in sorted(pair, reverse=True))
         kept = {name for _, term in left for name in term} | set(result)
         # Popped from the back: the earlier operand is ``y``.
@@ -66,6 +63,43 @@ def einsum(*args: Any) -> Tensor:
     if len(term) != len(result):
         raise UsageError(f"einsum: expected each subscript of the result in an operand, got {equation!r}")
     return _ordered(made, term, tuple(result))
+
+
+@lru_cache(1024)
+def _read(equation: str, shapes: tuple[Shape, ...]) -> tuple[
+    list[Names], list[Any], dict[Any, int], list[tuple[int, ...]], list[tuple[Shape | None, Shape | None]] | None
+]:  # fmt: skip
+    """The names of the dims of each operand and of the result, their sizes, which pairs are contracted, and how operands lie along
+    the result where they are multiplied as they are. Nobody changes these."""
+    terms, result = _parse(equation, shapes)
+    sizes: dict[Any, int] = {}
+    for term, shape in zip(terms, shapes, strict=True):
+        for name, size in zip(term, shape, strict=True):
+            have = sizes.get(name, 1)
+            if size != have and 1 not in (size, have):
+                raise ShapeError(
+                    f"einsum: operands do not broadcast with remapped shapes, got sizes {have} and {size} for one subscript "
+                    f"of {equation!r}; give it one size"
+                )
+            sizes[name] = max(have, size) if 0 not in (have, size) else 0
+    return terms, result, sizes, _path(terms, result, sizes), _places(terms, shapes, tuple(result))
+
+
+def _places(
+    terms: list[Names], shapes: tuple[Shape, ...], result: Names
+) -> list[tuple[Shape | None, Shape | None]] | None:
+    """The order of each operand's dims in the result, and its shape with ones for the dims that it lacks; None where one operand is
+    alone, a dim is summed or a name is repeated."""
+    if len(terms) < 2 or any(len(set(term)) < len(term) or not set(term) <= set(result) for term in terms):
+        return None
+    made: list[tuple[Shape | None, Shape | None]] = []
+    for term, shape in zip(terms, shapes, strict=True):
+        sizes = dict(zip(term, shape, strict=True))
+        first = next((i for i, name in enumerate(result) if name in sizes), 0)  # ones in front are broadcasting's
+        order = _order(term, tuple([name for name in result if name in sizes]))
+        full = tuple([sizes.get(name, 1) for name in result[first:]])
+        made.append((order, None if len(full) == len(shape) else full))
+    return made
 
 
 def _written(args: tuple[Any, ...]) -> tuple[str, list[Tensor]]:
@@ -168,8 +202,10 @@ def _check_letters(equation: str, letters: str) -> None:
             )
 
 
-def _prepared(operand: Tensor, term: tuple[Any, ...], sizes: dict[Any, int]) -> tuple[Tensor, tuple[Any, ...]]:
+def _prepared(operand: Tensor, term: Names) -> tuple[Tensor, Names]:
     """An operand in which each name stands once: repeated ones become the diagonal."""
+    if len(set(term)) == len(term):
+        return operand, term
     names = list(term)
     for name in dict.fromkeys(term):
         while names.count(name) > 1:
@@ -186,18 +222,16 @@ def _prepared(operand: Tensor, term: tuple[Any, ...], sizes: dict[Any, int]) -> 
     return operand, tuple(names)
 
 
-def _path(
-    operands: list[tuple[Tensor, tuple[Any, ...]]], result: list[Any], sizes: dict[Any, int]
-) -> list[tuple[int, ...]]:
+def _path(terms: list[Names], result: list[Any], sizes: dict[Any, int]) -> list[tuple[int, ...]]:
     """Pairs of positions to contract; each contraction's result goes to the end of the list."""
-    count = len(operands)
+    count = len(terms)
     if count > 2:
         try:
             from opt_einsum.paths import auto
         except ImportError:
             pass
         else:
-            found = auto([set(term) for _, term in operands], set(result), sizes)
+            found = auto([set(term) for term in terms], set(result), sizes)
             if all(len(pair) == 2 for pair in found):
                 return list(found)
     # From left to right: after the first pair, the running product is at the end and the next operand in front.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from tensorcore import dtypes
 from tensorcore.errors import ArgumentTypeError, DtypeError, ShapeError
@@ -103,16 +104,18 @@ def multi_dot(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor
     if not isinstance(tensors, (tuple, list)):
         raise ArgumentTypeError(f"{op}: expected a tuple of Tensors, got {type(tensors).__name__}; put them in a list")
     if out is None and len(tensors) > 1 and getattr(tensors[0], "dtype", None) in LAPACKS:
-        dtype, inner = tensors[0].dtype, None  # what is unusual is said below
-        for one in tensors:
-            if type(one) is not Tensor or one.dtype is not dtype or len(one.native.shape) != 2:
+        dtype, inner, last = tensors[0].dtype, None, len(tensors) - 1  # what is unusual is said below
+        for i, one in enumerate(tensors):
+            if type(one) is not Tensor or one.dtype is not dtype:
                 break
-            rows, columns = one.native.shape
-            if inner is not None and rows != inner:
+            shape = one.native.shape
+            if len(shape) != 2 and (len(shape) != 1 or 0 < i < last):
                 break
-            inner = columns
+            if inner is not None and shape[0] != inner:
+                break
+            inner = shape[-1]
         else:
-            return chained(tensors)
+            return _multiplied(tensors)
     check_tensors(op, **{f"tensors[{i}]": one for i, one in enumerate(tensors)})
     count = len(tensors)
     if count < 2:
@@ -131,17 +134,25 @@ def multi_dot(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor
                 f"{op}: tensors {i} and {i + 1} with shapes {list(shapes[i])} and {list(shapes[i + 1])} cannot be multiplied, got "
                 f"{shapes[i][-1]} columns and {shapes[i + 1][0]} rows"
             )
-    matrices = list(tensors)
-    if len(shapes[0]) == 1:
-        matrices[0] = matrices[0].unsqueeze(0)  # type: ignore[attr-defined]
-    if len(shapes[-1]) == 1:
-        matrices[-1] = matrices[-1].unsqueeze(1)  # type: ignore[attr-defined]
-    made = chained(matrices)
-    if len(shapes[-1]) == 1:
+    return stored(op, _multiplied(tensors), out)  # type: ignore[no-any-return]
+
+
+def _multiplied(tensors: Sequence[Tensor]) -> Tensor:
+    """Of tensors that fit, the first and last of which may be vectors."""
+    row, column = len(tensors[0].native.shape) == 1, len(tensors[-1].native.shape) == 1
+    if not (row or column):
+        return chained(tensors)
+    if len(tensors) == 2:
+        return matmul(*tensors)
+    matrices: list[Any] = list(tensors)
+    if row:
+        matrices[0] = matrices[0].unsqueeze(0)
+    if column:
+        matrices[-1] = matrices[-1].unsqueeze(1)
+    made: Any = chained(matrices)
+    if column:
         made = made.squeeze(-1)
-    if len(shapes[0]) == 1:
-        made = made.squeeze(0)
-    return stored(op, made, out)  # type: ignore[no-any-return]
+    return made.squeeze(0) if row else made  # type: ignore[no-any-return]
 
 
 @operation(samples=samples.vecdot, method=False, name="linalg_vecdot")

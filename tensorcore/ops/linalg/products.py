@@ -362,15 +362,7 @@ def chained(matrices: Sequence[Tensor]) -> Tensor:
         x, y, z = matrices
         (a, b), (c, d) = x.native.shape, z.native.shape
         return mm(x, mm(y, z)) if b * d * (a + c) <= a * c * (b + d) else mm(mm(x, y), z)
-    sizes = [one.native.shape[0] for one in matrices] + [matrices[-1].native.shape[1]]
-    best = [[0] * count for _ in range(count)]
-    split = [[0] * count for _ in range(count)]
-    for length in range(1, count):
-        for i in range(count - length):
-            j = i + length
-            best[i][j], split[i][j] = min(
-                (best[i][k] + best[k + 1][j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k) for k in range(i, j)
-            )
+    split = rules.chain_splits((*[one.native.shape[0] for one in matrices], matrices[-1].native.shape[1]))
 
     def multiply(i: int, j: int) -> Tensor:
         return matrices[i] if i == j else mm(multiply(i, split[i][j]), multiply(split[i][j] + 1, j))

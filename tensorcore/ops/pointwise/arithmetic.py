@@ -172,7 +172,8 @@ def rsub(input: Any, other: Any, alpha: Any = 1) -> Tensor:
     """``other - alpha * input``, element by element."""
     if type(input) is not Tensor:
         check_tensors("rsub", input=input)
-    return sub(other, input, alpha=alpha)
+    quick = alpha == 1 and (type(other) is float or type(other) is int)
+    return Tensor.__rsub__(input, other) if quick else sub(other, input, alpha=alpha)  # type: ignore[attr-defined, no-any-return]
 
 
 # Products and quotients

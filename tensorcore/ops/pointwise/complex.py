@@ -224,8 +224,9 @@ def polar(abs: Tensor, angle: Tensor, *, out: Tensor | None = None) -> Tensor:
         and abs.node is None is angle.node
         and out is None
         and abs.device is angle.device
-        and abs.native.shape == angle.native.shape
     ):
+        if abs.native.shape != angle.native.shape:
+            rules.broadcast("polar", tuple(abs.native.shape), tuple(angle.native.shape))
         kernel = abs.device.kernels["polar"]
         if kernel:
             return new_tensor(kernel(abs.native, angle.native), abs.dtype.to_complex(), abs.device)

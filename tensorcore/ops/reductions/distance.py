@@ -40,10 +40,6 @@ _MODES = {
 _MANY, _DIFFERENCES, _SHORT = 25, 1 << 18, 32
 
 
-# The norms that such a kernel knows well.
-_POWERS = frozenset([1, 2, math.inf])
-
-
 def _measured(x1: Any, x2: Any, p: float = 2.0) -> Tensor | None:
     """Distances of the rows of two matrices, or of those of two batches, by one kernel, where there is one and nothing is recorded;
     None for other calls."""
@@ -52,6 +48,11 @@ def _measured(x1: Any, x2: Any, p: float = 2.0) -> Tensor | None:
     ):
         return None
     a, b = x1.native.shape, x2.native.shape
+    if (
+        len(b) == 2 < len(a) and x1.node is None and 0 not in a
+    ):  # each matrix of a batch and one for all: one long matrix
+        made = _measured(x1.reshape(-1, a[-1]), x2, p)  # type: ignore[attr-defined]
+        return None if made is None else made.reshape(*a[:-1], b[0])  # type: ignore[attr-defined, no-any-return]
     if not 1 < len(a) == len(b) or a[-1] != b[-1] or a[:-2] != b[:-2] or 0 in a or 0 in b:
         return None
     if p == 2 and a[-1] > _SHORT and a[-2] * b[-2] * a[-1] > _DIFFERENCES:
@@ -77,7 +78,12 @@ def cdist(
             (``use_mm_for_euclid_dist``), from the differences (``donot_use_mm_for_euclid_dist``), or from a product
             where one side has more than 25 rows.
     """
-    if p in _POWERS and (made := _measured(x1, x2, p)) is not None and compute_mode in _MODES:
+    if (
+        (type(p) is float or type(p) is int)
+        and p >= 0
+        and compute_mode in _MODES
+        and (made := _measured(x1, x2, p)) is not None
+    ):
         return made
     if type(x1) is not Tensor or type(x2) is not Tensor:
         check_tensors("cdist", x1=x1, x2=x2)

@@ -141,11 +141,13 @@ def cumprod(input: Tensor, dim: int, *, dtype: dtypes.dtype | None = None, out: 
 
 def plain_powers(x: Tensor, count: int) -> Tensor | None:
     """The powers from 0 to ``count - 1`` of each element in a new last dim, of floats that are not recorded; None for others."""
-    if type(x) is not Tensor or x.node is not None or x.dtype not in PLAIN_FLOATS or count < 2:
+    if type(x) is not Tensor or x.node is not None or x.dtype not in PLAIN_FLOATS or count < 1:
         return None
     kernels, shape, dtype = x.device.kernels, tuple(x.native.shape), x.dtype
     last, whole = len(shape), (*shape, count)
     try:
+        if count == 1:
+            return new_tensor(kernels["full"](whole, 1, dtype=dtype), dtype, x.device)  # type: ignore[no-any-return]
         repeated = kernels["expand"](kernels["unsqueeze"](x.native, dim=last), shape=(*shape, count - 1))
         parts = [kernels["full"]((*shape, 1), 1, dtype=dtype), kernels["contiguous"](repeated)]
         made = kernels["cumprod"](kernels["cat"](parts, dim=last, shape=whole), dim=last)

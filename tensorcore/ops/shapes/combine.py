@@ -143,13 +143,16 @@ def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, inve
     x, among = (
         (one if one.dtype is compute and one.node is None else one.detach().to(compute))  # type: ignore[attr-defined]
         if isinstance(one, Tensor)
-        else like.new_full((), one, dtype=compute)
+        else new_tensor(like.device.kernels["full"]((), one, dtype=compute), compute, like.device)
+        if dtypes.kind_of(one) is not None
+        else like.new_full((), one, dtype=compute)  # says what is wrong
         for one in (elements, test_elements)
     )
     together = x.device is among.device and x.numel() * among.numel() <= _FEW
     kernel = x.device.kernels["isin"] if together else None
-    if kernel and not invert and out is None:
-        return new_tensor(kernel(x.native, among.native), dtypes.bool_, x.device)
+    if kernel and out is None:
+        native = kernel(x.native, among.native)
+        return new_tensor(x.device.kernels["logical_not"](native) if invert else native, dtypes.bool_, x.device)
     among = among.reshape(-1)
     if x.numel() * among.numel() <= _FEW or not among.numel():
         made = (x.unsqueeze(-1) == among).any(-1)
@@ -184,8 +187,11 @@ def fill(input: Tensor, value: Any) -> Tensor:
     """One value (a number or a 0-d tensor) in the shape and dtype of ``input``."""
     if type(input) is not Tensor:
         check_tensors("fill", input=input)
-    if input.node is None and dtypes.kind_of(value) is not None:
-        return like("fill", input, value, None, None, False)
+    if input.node is None:
+        if type(value) is Tensor and value.node is None and not value.native.shape and value.device.capabilities.host:
+            value = value.item()
+        if dtypes.kind_of(value) is not None:
+            return like("fill", input, value, None, None, False)
     return input.clone().fill_(value)  # type: ignore[attr-defined, no-any-return]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import permutations
 from typing import Any
 
@@ -126,17 +127,28 @@ def movedim(input: Tensor, source: int | Sequence[int], destination: int | Seque
         order = list(range(ndim))
         order.insert(destination % ndim, order.pop(source))
         return _permute.view(input, {"dims": tuple(order)})  # type: ignore[attr-defined, no-any-return]
+    if type(source) is type(destination) is tuple and {*map(type, source), *map(type, destination)} == _INTS:
+        order = _moved(ndim, source, destination)
+    else:
+        order = _moved.__wrapped__(ndim, source, destination)
+    return _permute.view(input, {"dims": order}) if ndim else _alias.view(input, {"key": ()})  # type: ignore[attr-defined, no-any-return]
+
+
+_INTS = {int}  # of which no other number is taken for one: True is 1 to a cache
+
+
+@lru_cache(256)
+def _moved(ndim: int, source: Any, destination: Any) -> tuple[int, ...]:
+    """The order of dims in which those of ``source`` stand at ``destination``."""
     from_, to = rules.wrap_dims("movedim", source, ndim), rules.wrap_dims("movedim", destination, ndim)
     if len(from_) != len(to):
         raise ShapeError(
             f"movedim: Invalid source or destination dims: source ({source} dims) should contain the same number of dims "
             f"as destination, got {destination}; give as many"
         )
-    if not ndim:
-        return _alias.view(input, {"key": ()})
     others = iter([i for i in range(ndim) if i not in from_])
     places = dict(zip(to, from_, strict=True))
-    return _permute.view(input, {"dims": tuple([places[i] if i in places else next(others) for i in range(ndim)])})
+    return tuple([places[i] if i in places else next(others) for i in range(ndim)])
 
 
 @operation(samples=samples.movedim)

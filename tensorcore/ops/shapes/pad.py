@@ -44,7 +44,7 @@ def pad(input: Tensor, pad: Any, mode: str = "constant", value: float | None = N
     amounts = rules.as_shape("pad", (pad,) if isinstance(pad, (tuple, list)) else tuple(pad))
     shape = tuple(input.native.shape)
     if mode == "constant":
-        return _constant(input, _pairs(shape, amounts), 0 if value is None else value)
+        return _constant(input, *_within(shape, amounts), 0 if value is None else value)
     if mode not in _MODES:
         raise UnknownMode(f"pad: Unrecognised padding mode {mode}; pass constant, reflect, replicate or circular")
     options = _around(mode, shape, amounts, value)
@@ -138,9 +138,13 @@ _edge_gradient = Op(
 )  # fmt: skip
 
 
-def _constant(input: Tensor, pairs: list[tuple[int, int]], value: Any) -> Tensor:
-    shape = tuple(input.native.shape)
-    key, whole, negative = [], [], False
+Key = tuple[slice, ...]
+
+
+@lru_cache(1024)
+def _within(shape: tuple[int, ...], amounts: tuple[int, ...]) -> tuple[Key | None, tuple[int, ...], Key]:
+    """What is left of the input where that is less than all, the shape of the result, and where in it that lies."""
+    pairs, negative = _pairs(shape, amounts), False
     for n, (ahead, behind) in zip(shape, pairs, strict=True):
         if ahead < 0 or behind < 0:
             negative = True
@@ -149,15 +153,18 @@ def _constant(input: Tensor, pairs: list[tuple[int, int]], value: Any) -> Tensor
                     f"pad: The input size {n}, plus negative padding {ahead} and {behind}, resulted in a negative output size, "
                     f"got {list(shape)}; take away less"
                 )
-        key.append(slice(ahead, ahead + n))
-        whole.append(n + ahead + behind)
-    if negative:
-        left = tuple(
-            [slice(max(-ahead, 0), n - max(-behind, 0)) for n, (ahead, behind) in zip(shape, pairs, strict=True)]
-        )
-        kept = slice_op.view(input, {"key": left})
-        return _constant(kept, [(max(ahead, 0), max(behind, 0)) for ahead, behind in pairs], value)
-    options = {"shape": tuple(whole), "key": tuple(key), "value": factor("pad", "value", value, input.dtype)}
+    left = tuple([slice(max(-ahead, 0), n - max(-behind, 0)) for n, (ahead, behind) in zip(shape, pairs, strict=True)])
+    whole = tuple([n + ahead + behind for n, (ahead, behind) in zip(shape, pairs, strict=True)])
+    key = tuple(
+        [slice(max(ahead, 0), size - max(behind, 0)) for size, (ahead, behind) in zip(whole, pairs, strict=True)]
+    )
+    return left if negative else None, whole, key
+
+
+def _constant(input: Tensor, left: Key | None, whole: tuple[int, ...], key: Key, value: Any) -> Tensor:
+    if left is not None:
+        input = slice_op.view(input, {"key": left})
+    options = {"shape": whole, "key": key, "value": factor("pad", "value", value, input.dtype)}
     return apply(_pad, (input,), options)  # type: ignore[no-any-return]
 
 

@@ -18,10 +18,25 @@ ALWAYS_INLINE REAL F(softplus_of)(REAL z, REAL threshold) {
     return z > threshold ? z : low;
 }
 
-LOOP(elu_all, {
+LOOP(elu_any, {
     REAL low = F(expm1_)((x > 0 ? 0 : x) * b) * a;
     made = x > 0 ? x * c : low;
 })
+LOOP(elu_above, made = x * c;)
+
+/* Some at a time, of which there may be none that needs an exponential. */
+static void F(elu_all)(const double *numbers, const void *from, const void *gradient, void *to, ptrdiff_t count) {
+    enum { SOME = 256 };
+    const REAL *x = from;
+    for (ptrdiff_t begin = 0, some; begin < count; begin += some) {
+        int below = 0;
+        some = count - begin < SOME ? count - begin : SOME;
+        for (ptrdiff_t i = begin; i < begin + some; i++)
+            below |= !(x[i] > 0);
+        (below ? F(elu_any) : F(elu_above))(numbers, x + begin, gradient, (REAL *)to + begin, some);
+    }
+}
+
 LOOP(elu_slope, {
     REAL low = F(exp_)((x > 0 ? 0 : x) * b) * (a * b);
     made = gradients[i] * (x > 0 ? c : low);

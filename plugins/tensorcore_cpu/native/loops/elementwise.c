@@ -208,13 +208,31 @@ BINARY_LOOP(same_bool, uint8_t, uint8_t, (x != 0) == (y != 0))
 
 /* x between two bounds, mostly numbers. A NaN among the three is the result. */
 #define CLAMP_LOOP(suffix, type, name)                                                                        \
+    /* Bounds in rows, or the same throughout where their step, 0 or 1, is 0. */                              \
+    ALWAYS_INLINE void name##_row_##suffix(const type *x, const type *low, ptrdiff_t l, const type *high, ptrdiff_t h, type *made, \
+                                           ptrdiff_t count) {                                                 \
+        INDEPENDENT for (ptrdiff_t i = 0; i < count; i++) {                                                   \
+            /* One comparison a choice: GCC makes vectors of such alone. */                                   \
+            const type least = low[i * l], most = high[i * h];                                                \
+            type value = x[i] <= least ? least : x[i];                                                        \
+            value = least != least ? least : value;                                                           \
+            value = value >= most ? most : value;                                                             \
+            made[i] = most != most ? most : value;                                                            \
+        }                                                                                                     \
+    }                                                                                                         \
     static void name##_##suffix(char *const *data, const ptrdiff_t *steps, ptrdiff_t count) {                 \
         const ptrdiff_t size = sizeof(type);                                                                  \
-        type low = *(const type *)data[1], high = *(const type *)data[2];                                     \
-        bool ordered = low == low && high == high;                                                            \
-        if (steps[0] == size && steps[1] == 0 && steps[2] == 0 && steps[3] == size && ordered) {              \
-            const type *a = (const type *)data[0];                                                            \
-            type *made = (type *)data[3];                                                                     \
+        const type *a = (const type *)data[0], *y = (const type *)data[1], *z = (const type *)data[2];        \
+        const type low = *y, high = *z;                                                                       \
+        type *made = (type *)data[3];                                                                         \
+        const bool dense = steps[0] == size && steps[3] == size, ordered = low == low && high == high;        \
+        if (dense && steps[1] == size && steps[2] == size) {                                                  \
+            name##_row_##suffix(a, y, 1, z, 1, made, count);                                                  \
+        } else if (dense && steps[1] == size && steps[2] == 0) {                                              \
+            name##_row_##suffix(a, y, 1, &high, 0, made, count);                                              \
+        } else if (dense && steps[1] == 0 && steps[2] == size) {                                              \
+            name##_row_##suffix(a, &low, 0, z, 1, made, count);                                               \
+        } else if (dense && steps[1] == 0 && steps[2] == 0 && ordered) {                                      \
             INDEPENDENT for (ptrdiff_t i = 0; i < count; i++) {                                               \
                 type x = a[i];                                                                                \
                 x = x < low ? low : x;                                                                        \
@@ -222,9 +240,9 @@ BINARY_LOOP(same_bool, uint8_t, uint8_t, (x != 0) == (y != 0))
             }                                                                                                 \
         } else {                                                                                              \
             for (ptrdiff_t i = 0; i < count; i++) {                                                           \
-                type x = AT(const type, 0), y = AT(const type, 1), z = AT(const type, 2);                     \
-                type raised = x > y || x != x ? x : y;                                                        \
-                AT(type, 3) = raised < z || raised != raised ? raised : z;                                    \
+                const type x = AT(const type, 0), least = AT(const type, 1), most = AT(const type, 2);        \
+                const type raised = (x > least) | (x != x) ? x : least;                                       \
+                AT(type, 3) = (raised < most) | (raised != raised) ? raised : most;                           \
             }                                                                                                 \
         }                                                                                                     \
     }

@@ -22,6 +22,7 @@ DECLARE_LOOPS(cast_loops, cast_loops);
 
 static const formula_loops *loops;
 static const elementwise_loops *products;
+static const cast_loops *casts;
 
 enum { OUT, EPS, LAMBD, VALUE, NAN_VALUE, POSINF, NEGINF, NEGATIVE_SLOPE, THRESHOLD, ALPHA, ORDER, OPTIONS };
 enum { DIM, KEEPDIM, DTYPE, POWER, WHOLE_OPTIONS };
@@ -31,7 +32,7 @@ static PyObject *names[OPTIONS];
 static const char *const NAMES[OPTIONS] = {"out", "eps", "lambd", "value", "nan", "posinf", "neginf", "negative_slope",
                                            "threshold", "alpha", "n"};
 
-enum { GRAIN = 1 << 13, PIECE = 2048 }; /* elements a thread, and of half types that are converted at a time */
+enum { GRAIN = 1 << 13, PIECE = 512 }; /* elements a thread, and of half types that are converted at a time */
 
 typedef struct {
     int loop, inputs;
@@ -40,6 +41,8 @@ typedef struct {
 typedef struct {
     formula_loop loop;
     double numbers[3];
+    native_type half; /* of operands and result where the loop is of floats */
+    int inputs;
 } formula_run;
 
 static void run_rows(void *context, char *const *data, const ptrdiff_t *steps, ptrdiff_t count) {
@@ -47,19 +50,54 @@ static void run_rows(void *context, char *const *data, const ptrdiff_t *steps, p
     run->loop(run->numbers, data, steps, count);
 }
 
+/* The same of half types: piece by piece as floats, rounded once. */
+static void run_halves(void *context, char *const *data, const ptrdiff_t *steps, ptrdiff_t count) {
+    const formula_run *run = context;
+    const native_loop in = casts->cast[run->half][TYPE_F32], out = casts->cast[TYPE_F32][run->half];
+    _Alignas(64) float space[PLAN_OPERANDS][PIECE];
+    char *at[PLAN_OPERANDS];
+    ptrdiff_t inner[PLAN_OPERANDS];
+    const int last = run->inputs;
+    for (ptrdiff_t begin = 0; begin < count; begin += PIECE) {
+        const ptrdiff_t piece = count - begin < PIECE ? count - begin : PIECE;
+        for (int k = 0; k <= last; k++) {
+            at[k] = (char *)space[k];
+            inner[k] = steps[k] || k == last ? (ptrdiff_t)sizeof(float) : 0;
+            if (k < last && (steps[k] || !begin)) /* a number is there from the first piece on */
+                in((char *const[]){data[k] + begin * steps[k], at[k]}, (const ptrdiff_t[]){steps[k], sizeof(float)}, steps[k] ? piece : 1);
+        }
+        run->loop(run->numbers, at, inner, piece);
+        out((char *const[]){at[last], data[last] + begin * steps[last]}, (const ptrdiff_t[]){sizeof(float), steps[last]}, piece);
+    }
+}
+
 static bool number(PyObject *option, double missing, double *value) {
     *value = missing;
     return native_is_none(option) || native_double(option, value);
 }
 
+/* A number as one of a half type, where that is one. */
+static double rounded(double number, native_type type) {
+    uint16_t half;
+    float single = (float)number;
+    if (!native_is_half(type))
+        return number;
+    casts->cast[TYPE_F32][type]((char *const[]){(char *)&single, (char *)&half}, (const ptrdiff_t[]){0, 0}, 1);
+    casts->cast[type][TYPE_F32]((char *const[]){(char *)&half, (char *)&single}, (const ptrdiff_t[]){0, 0}, 1);
+    return single;
+}
+
 /* The options that an op has, as its loop wants them. */
 static bool read_numbers(int loop, native_type type, PyObject *const *options, double *numbers) {
-    const double most = type == TYPE_F32 ? FLT_MAX : DBL_MAX;
-    double eps;
+    static const double LARGEST[] = {[TYPE_F32] = FLT_MAX, [TYPE_F64] = DBL_MAX, [TYPE_BF16] = 0x1.fep127, [TYPE_F16] = 65504};
+    const double most = native_is_floating(type) ? LARGEST[type] : 0;
+    double eps, lambd;
     switch (loop) {
     case FORMULA_hardshrink:
+        numbers[0] = number(options[LAMBD], 0.5, &lambd) ? rounded(lambd, type) : NAN;
+        return numbers[0] == numbers[0];
     case FORMULA_softshrink:
-        return number(options[LAMBD], 0.5, numbers) && (numbers[0] >= 0 || loop == FORMULA_hardshrink);
+        return number(options[LAMBD], 0.5, numbers) && numbers[0] >= 0;
     case FORMULA_threshold:
         return number(options[THRESHOLD], 0, numbers) && number(options[VALUE], 0, numbers + 1);
     case FORMULA_nan_to_num_kept:
@@ -71,8 +109,8 @@ static bool read_numbers(int loop, native_type type, PyObject *const *options, d
     case FORMULA_logit:
         if (!number(options[EPS], -INFINITY, &eps))
             return false;
-        numbers[0] = eps;
-        numbers[1] = eps == -INFINITY ? INFINITY : 1 - eps;
+        numbers[0] = rounded(eps, type);
+        numbers[1] = rounded(1 - numbers[0], type);
         return true;
     case FORMULA_leaky_relu_backward:
         return number(options[NEGATIVE_SLOPE], 0.01, numbers);
@@ -99,7 +137,11 @@ static PyObject *computed(int loop, int inputs, PyObject *const *args, PyObject 
         operands[k].array = (PyArrayObject *)args[k];
         dense &= PyArray_IS_C_CONTIGUOUS(operands[k].array) && PyArray_SAMESHAPE(operands[k].array, operands[0].array);
     }
-    formula_run run = {.loop = loops->of[loop][type], .numbers = {0}};
+    const bool half = native_is_half(type);
+    formula_run run = {.loop = loops->of[loop][type], .numbers = {0}, .half = type, .inputs = inputs};
+    if (half && !run.loop) /* what rounds nothing on its way */
+        run.loop = loops->of[loop][TYPE_F32];
+    const native_rows rows = half ? run_halves : run_rows;
     if (!run.loop)
         return NULL;
     if (numbers)
@@ -116,7 +158,7 @@ static PyObject *computed(int loop, int inputs, PyObject *const *args, PyObject 
             steps[k] = TYPE_SIZE[type];
         }
         if (made)
-            run.loop(run.numbers, data, steps, PyArray_SIZE(first));
+            rows(&run, data, steps, PyArray_SIZE(first));
         return (PyObject *)made;
     }
     native_plan plan;
@@ -124,7 +166,7 @@ static PyObject *computed(int loop, int inputs, PyObject *const *args, PyObject 
         return NULL;
     PyObject *made = native_plan_result(&plan, operands, type, out);
     if (made)
-        native_plan_run(&plan, GRAIN, run_rows, &run);
+        native_plan_run(&plan, GRAIN, rows, &run);
     return made;
 }
 
@@ -278,6 +320,7 @@ static PyObject *run_norm(const native_kernel *kernel, PyObject *const *args, Py
 int formulas_init(void) {
     loops = PICK(formula_loops);
     products = PICK(elementwise_loops);
+    casts = PICK(cast_loops);
     for (native_type type = TYPE_F32; type <= TYPE_F64; type++)
         if (!cosines[type].loop && !(native_numpy_loop("cos", type, &cosines[type]) && native_numpy_loop("sin", type, &sines[type])))
             return -1;

@@ -29,7 +29,8 @@ enum {
 typedef void (*formula_loop)(const double *numbers, char *const *data, const ptrdiff_t *steps, ptrdiff_t count);
 
 typedef struct {
-    formula_loop of[FORMULA_COUNT][TYPES]; /* NULL where there is none: NumPy's turn */
+    /* NULL where there is none: NumPy's turn. Those of half types take floats, where the ones of floats do not round as they do. */
+    formula_loop of[FORMULA_COUNT][TYPES];
     double (*squares[2])(const void *x, ptrdiff_t count); /* their sum */
     void (*pairs[2])(const void *x, const void *y, void *made, ptrdiff_t count); /* x and y side by side */
     void (*parts[2])(const void *x, void *mantissa, int32_t *exponent, ptrdiff_t count); /* TYPE_F32, TYPE_F64 */

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from tensorcore import dtypes
 
 if TYPE_CHECKING:
     from tensorcore.backend.base import Kernel, Native
@@ -20,53 +24,80 @@ _JOINS = {
 
 
 def kernels(backend: XPBackend) -> dict[str, Kernel]:
-    """The family's kernels for one backend; those of floats take float32 and float64."""
+    """The family's kernels for one backend."""
     xp = backend.xp
 
+    def placed(made: Native, out: Any) -> Native:
+        if out is None:
+            return xp.asarray(made)
+        out[...] = made
+        return out
+
+    def single(kernel: Callable[..., Native]) -> Callable[..., Native]:
+        """``kernel`` that computes with narrow floats in single precision, and rounds once."""
+
+        @wraps(kernel)
+        def run(x: Native, *others: Any, out: Any = None, **options: Any) -> Native:
+            if x.itemsize > 2:
+                made = kernel(x, *others, **options)
+            else:
+                wide = [one.astype(np.float32) if hasattr(one, "astype") else one for one in (x, *others)]
+                made = kernel(*wide, **options).astype(x.dtype)
+            return placed(made, out)
+
+        return run
+
+    @single
     def hardsigmoid(x: Native) -> Native:
         return xp.asarray(xp.clip(x + 3, 0, 6) / 6)
 
+    @single
     def hardswish(x: Native) -> Native:
         return xp.asarray(x * xp.clip(x + 3, 0, 6) / 6)
 
     def hardshrink(x: Native, *, lambd: float = 0.5) -> Native:
-        return xp.where(xp.abs(x) <= lambd, x.dtype.type(0), x)
+        return xp.where(xp.abs(x) <= x.dtype.type(lambd), x.dtype.type(0), x)
 
+    @single
     def softshrink(x: Native, *, lambd: float = 0.5) -> Native:
         if lambd < 0:
             raise ValueError(f"expected lambd of at least 0, got {lambd}")
         return xp.asarray(x - xp.clip(x, -lambd, lambd))
 
+    @single
     def threshold(x: Native, *, threshold: float, value: float) -> Native:
         """``value`` where an element is at most ``threshold``."""
         return xp.where(x <= x.dtype.type(threshold), x.dtype.type(value), x)
 
     def nan_to_num(x: Native, *, nan: Any = 0.0, posinf: Any = None, neginf: Any = None, out: Any = None) -> Native:
         """None stands for the largest and the least number of the dtype."""
-        most = np.finfo(x.dtype).max
+        most = dtypes.finfo(backend.dtype_of(x)).max
         made = xp.where(xp.isnan(x), x.dtype.type(nan or 0), x)
-        made = xp.where(made == np.inf, most if posinf is None else x.dtype.type(posinf), made)
-        return placed(xp.where(made == -np.inf, -most if neginf is None else x.dtype.type(neginf), made), out)
+        made = xp.where(made == np.inf, x.dtype.type(most if posinf is None else posinf), made)
+        return placed(xp.where(made == -np.inf, x.dtype.type(-most if neginf is None else neginf), made), out)
 
     def logit(x: Native, *, eps: float | None = None, out: Any = None) -> Native:
-        """Of each element kept within ``eps`` and ``1 - eps``, where that is a number."""
-        kept = x if eps is None else xp.clip(x, eps, 1 - eps)
-        return backend.kernels["log"](xp.asarray(kept / (1 - kept)), out=out)
+        """Of each element kept within ``eps`` and ``1 - eps``, where that is a number; every step is rounded."""
+        one = x.dtype.type(1)
+        kept = x if eps is None else xp.clip(x, x.dtype.type(eps), one - x.dtype.type(eps)).astype(x.dtype, copy=False)
+        return backend.kernels["log"](xp.asarray(kept / (one - kept)), out=out)
 
     def heaviside(x: Native, y: Native, out: Any = None) -> Native:
         return placed(xp.where(x == 0, y, (x > 0).astype(x.dtype)), out)
 
-    def addcdiv(x: Native, y: Native, z: Native, *, value: Any = 1, out: Any = None) -> Native:
+    @single
+    def addcdiv(x: Native, y: Native, z: Native, *, value: Any = 1) -> Native:
         """``x + value * y / z``"""
-        return placed(x + (y * x.dtype.type(value)) / z, out)
+        return x + (y * x.dtype.type(value)) / z
 
     def add_scaled(x: Native, y: Native, *, alpha: Any = 1, out: Any = None) -> Native:
         """``x + alpha * y``"""
         return placed(x + y * x.dtype.type(alpha), out)
 
-    def addcmul(x: Native, y: Native, z: Native, *, value: Any = 1, out: Any = None) -> Native:
+    @single
+    def addcmul(x: Native, y: Native, z: Native, *, value: Any = 1) -> Native:
         """``x + value * y * z``"""
-        return placed(x + (y * x.dtype.type(value)) * z, out)
+        return x + (y * x.dtype.type(value)) * z
 
     def addr(x: Native, y: Native, z: Native, *, beta: Any = 1, alpha: Any = 1, out: Any = None) -> Native:
         """``beta * x + alpha * y * z`` of a matrix and each element of one vector beside each of another."""
@@ -83,32 +114,22 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         """Their quotient, 1 where the angle is 0."""
         return xp.where(angle == 0, angle.dtype.type(1), sine / xp.where(angle == 0, angle.dtype.type(1), angle))
 
-    def sinc(x: Native, *, out: Any = None) -> Native:
-        if x.itemsize == 2:  # the angle has more digits than they do
-            return placed(sinc(x.astype(np.float32)).astype(x.dtype), out)
+    @single
+    def sinc(x: Native) -> Native:
         angle = x * x.dtype.type(np.pi)
-        return placed(over(xp.sin(angle), angle), out)
+        return over(xp.sin(angle), angle)
 
     def spherical_bessel_j0(x: Native, *, out: Any = None) -> Native:
         return placed(xp.where(xp.isinf(x), x.dtype.type(0), over(xp.sin(x), x)), out)
 
-    def placed(made: Native, out: Any) -> Native:
-        if out is None:
-            return xp.asarray(made)
-        out[...] = made
-        return out
-
-    def lerp(x: Native, y: Native, weight: Any, out: Any = None) -> Native:
+    @single
+    def lerp(x: Native, y: Native, weight: Any) -> Native:
         """From whichever end is nearer; ``weight`` is a float or an array."""
         difference = y - x
         if isinstance(weight, float):
-            made = (
-                x + x.dtype.type(weight) * difference
-                if abs(weight) < 0.5
-                else y - difference * x.dtype.type(1 - weight)
-            )
-            return placed(made, out)
-        return placed(xp.where(xp.abs(weight) < 0.5, x + weight * difference, y - difference * (1 - weight)), out)
+            near = abs(weight) < 0.5
+            return x + x.dtype.type(weight) * difference if near else y - difference * x.dtype.type(1 - weight)
+        return xp.where(xp.abs(weight) < 0.5, x + weight * difference, y - difference * (1 - weight))
 
     def frexp(x: Native) -> tuple[Native, Native]:
         """Mantissas and int32 exponents; of infinities and NaN the exponent is 0."""

@@ -9,7 +9,7 @@ from tensorcore.dtypes import kind_of
 from tensorcore.errors import ArgumentTypeError, DtypeError, UnsupportedDtype
 from tensorcore.ops.calls import PLAIN_FLOATS, explain
 from tensorcore.ops.define import Op
-from tensorcore.ops.kinds import REAL, alias, composite, elementwise, method, operation
+from tensorcore.ops.kinds import FLOATING, REAL, alias, composite, elementwise, method, operation
 from tensorcore.ops.operands import NARROW, as_argument, check_number, check_tensors, one_device, plain, result_type
 from tensorcore.ops.output import store
 from tensorcore.ops.pointwise.complex import complex
@@ -259,7 +259,7 @@ fmin = elementwise(
 )  # fmt: skip
 
 
-@composite(inputs="input", quick=PLAIN_FLOATS, takes=PLAIN_FLOATS, writes=True, samples=samples.unary,
+@composite(inputs="input", quick=FLOATING, takes=FLOATING, writes=True, samples=samples.unary,
            grads=dict(input=lambda g, input: where(input.isfinite(), g, 0.0)))  # fmt: skip
 def nan_to_num(
     input: Tensor,
@@ -297,7 +297,7 @@ def _check_heaviside(input: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
     return input.detach(), values.detach()
 
 
-@composite(inputs="input values", check=_check_heaviside, quick=PLAIN_FLOATS, takes=PLAIN_FLOATS, writes=True,
+@composite(inputs="input values", check=_check_heaviside, quick=FLOATING, takes=FLOATING, writes=True,
            samples=samples.heaviside)  # fmt: skip
 def heaviside(input: Tensor, values: Tensor, *, out: Tensor | None = None) -> Tensor:
     """0 below 0, 1 above, and ``values`` at 0."""

@@ -9,7 +9,7 @@ from tensorcore.errors import ArgumentTypeError, UnsupportedDtype
 from tensorcore.ops import rules
 from tensorcore.ops.calls import PLAIN_FLOATS
 from tensorcore.ops.inplace import is_free
-from tensorcore.ops.kinds import INTEGER, composite, operation
+from tensorcore.ops.kinds import FLOATING, INTEGER, composite, operation
 from tensorcore.ops.operands import NARROW, check_tensors, result_type
 from tensorcore.ops.output import store, written
 from tensorcore.ops.pointwise.choice import where
@@ -77,7 +77,7 @@ def frexp(input: Tensor, *, out: Any = None) -> Any:
     if type(input) is not Tensor:
         check_tensors("frexp", input=input)
     check_floating("frexp", input)
-    if input.dtype in PLAIN_FLOATS and (input.node is None or not mode.enabled):
+    if input.dtype in FLOATING and (input.node is None or not mode.enabled):
         kernel = input.device.kernels["frexp"]
         if kernel:
             parts = zip(kernel(input.native), (input.dtype, dtypes.int32), strict=True)

@@ -76,17 +76,6 @@ static bool number(PyObject *option, double missing, double *value) {
     return native_is_none(option) || native_double(option, value);
 }
 
-/* A number as one of a half type, where that is one. */
-static double rounded(double number, native_type type) {
-    uint16_t half;
-    float single = (float)number;
-    if (!native_is_half(type))
-        return number;
-    casts->cast[TYPE_F32][type]((char *const[]){(char *)&single, (char *)&half}, (const ptrdiff_t[]){0, 0}, 1);
-    casts->cast[type][TYPE_F32]((char *const[]){(char *)&half, (char *)&single}, (const ptrdiff_t[]){0, 0}, 1);
-    return single;
-}
-
 /* The options that an op has, as its loop wants them. */
 static bool read_numbers(int loop, native_type type, PyObject *const *options, double *numbers) {
     static const double LARGEST[] = {[TYPE_F32] = FLT_MAX, [TYPE_F64] = DBL_MAX, [TYPE_BF16] = 0x1.fep127, [TYPE_F16] = 65504};
@@ -94,7 +83,7 @@ static bool read_numbers(int loop, native_type type, PyObject *const *options, d
     double eps, lambd;
     switch (loop) {
     case FORMULA_hardshrink:
-        numbers[0] = number(options[LAMBD], 0.5, &lambd) ? rounded(lambd, type) : NAN;
+        numbers[0] = number(options[LAMBD], 0.5, &lambd) ? native_rounded(lambd, type) : NAN;
         return numbers[0] == numbers[0];
     case FORMULA_softshrink:
         return number(options[LAMBD], 0.5, numbers) && numbers[0] >= 0;
@@ -109,8 +98,8 @@ static bool read_numbers(int loop, native_type type, PyObject *const *options, d
     case FORMULA_logit:
         if (!number(options[EPS], -INFINITY, &eps))
             return false;
-        numbers[0] = rounded(eps, type);
-        numbers[1] = rounded(1 - numbers[0], type);
+        numbers[0] = native_rounded(eps, type);
+        numbers[1] = native_rounded(1 - numbers[0], type);
         return true;
     case FORMULA_leaky_relu_backward:
         return number(options[NEGATIVE_SLOPE], 0.01, numbers);

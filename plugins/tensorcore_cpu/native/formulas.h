@@ -13,7 +13,7 @@
     X(erfcx, 1) X(log_ndtr, 1) X(ndtri, 1)                                                                    \
     X(relu_backward, 2) X(leaky_relu_backward, 2) X(tanh_backward, 2) X(sigmoid_backward, 2)                  \
     X(hardsigmoid_backward, 2) X(hardswish_backward, 2)                                                       \
-    X(entr, 1) X(atan2, 2) X(copysign, 2) X(heaviside, 2) X(xlogy, 2) X(xlog1py, 2) X(gcd, 2) X(lcm, 2) X(bitwise_left_shift, 2) X(bitwise_right_shift, 2) X(igamma, 2) X(igammac, 2) X(zeta, 2) \
+    X(entr, 1) X(atan2, 2) X(copysign, 2) X(fmax, 2) X(fmin, 2) X(heaviside, 2) X(xlogy, 2) X(xlog1py, 2) X(gcd, 2) X(lcm, 2) X(bitwise_left_shift, 2) X(bitwise_right_shift, 2) X(igamma, 2) X(igammac, 2) X(zeta, 2) \
     X(add_scaled, 2) X(addcdiv, 3) X(addcmul, 3) X(lerp, 3)
 
 #define FORMULA_NUMBER(name, inputs) FORMULA_##name,

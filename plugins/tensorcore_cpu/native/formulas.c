@@ -192,6 +192,33 @@ static PyObject *run_polygamma(const native_kernel *kernel, PyObject *const *arg
     return computed(order ? FORMULA_trigamma : FORMULA_digamma, 1, args, options, NULL);
 }
 
+/* x times two to the power of integers, as floats; halves are floats beside them. */
+static PyObject *run_ldexp(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyObject *options[OPTIONS] = {NULL};
+    const native_type type = nargs == 2 ? native_array_type(args[0]) : TYPE_NONE, of = nargs == 2 ? native_array_type(args[1]) : TYPE_NONE;
+    if (!native_is_floating(type) || of == TYPE_NONE || native_is_floating(of) || of == TYPE_BOOL ||
+        (kwnames && !native_options(args, nargs, kwnames, names, OPTIONS, options)))
+        return NULL;
+    const bool half = native_is_half(type);
+    const native_type inside = half ? TYPE_F32 : type;
+    PyObject *out = native_is_none(options[OUT]) ? NULL : options[OUT], *made = NULL;
+    PyObject *given[2] = {half ? native_converted((PyArrayObject *)args[0], type, inside) : Py_NewRef(args[0]),
+                          native_converted((PyArrayObject *)args[1], of, inside)};
+    if (half)
+        options[OUT] = NULL;
+    if (given[0] && given[1])
+        made = computed(FORMULA_ldexp, 2, given, options, NULL);
+    Py_XDECREF(given[0]);
+    Py_XDECREF(given[1]);
+    if (!made || !half)
+        return made;
+    PyObject *narrow = native_converted((PyArrayObject *)made, inside, type);
+    Py_DECREF(made);
+    if (narrow && out)
+        Py_SETREF(narrow, PyArray_CopyInto((PyArrayObject *)out, (PyArrayObject *)narrow) ? NULL : Py_NewRef(out));
+    return narrow;
+}
+
 typedef struct {
     const char *x;
     char *mantissa;
@@ -328,6 +355,7 @@ const native_spec formulas_kernels[] = {
     FORMULAS(FORMULA_SPEC)
     {"polygamma", run_polygamma, NULL, .ordered = true},
     {"frexp", run_frexp, NULL},
+    {"ldexp", run_ldexp, NULL, .ordered = true},
     {"complex", run_complex, NULL},
     {"polar", run_polar, NULL},
     {"norm", run_norm, NULL, .dense = true},

@@ -19,6 +19,7 @@
 #define FORMULA_NUMBER(name, inputs) FORMULA_##name,
 enum {
     FORMULAS(FORMULA_NUMBER)
+    FORMULA_ldexp, /* whose second operand has a type of its own */
     /* Where the weight is one number, under a half and over. */
     FORMULA_lerp_near, FORMULA_lerp_far,
     /* Where infinities become the largest and the least number, which is a clamp. */

@@ -136,6 +136,12 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         mantissa, exponent = xp.frexp(x)
         return mantissa, xp.where(xp.isfinite(x), exponent, 0).astype(np.int32)
 
+    def ldexp(x: Native, n: Native, *, out: Any = None) -> Native:
+        """``x`` times two to the power of integers, rounded once."""
+        wide = x.astype(np.float32) if x.itemsize == 2 else x
+        made = xp.ldexp(wide, xp.clip(n.astype(np.int64), -2200, 2200).astype(np.int32))
+        return placed(made.astype(x.dtype, copy=False), out)
+
     def equal(x: Native, y: Native) -> bool:
         """Whether two arrays of one shape have equal elements."""
         return bool((x == y).all())
@@ -245,7 +251,7 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
 
     made: dict[str, Any] = {function.__name__: function for function in (
         hardsigmoid, hardswish, hardshrink, softshrink, threshold, nan_to_num, logit, heaviside, add_scaled, addcdiv, addcmul, addr,
-        polar, frac, lerp, sinc, spherical_bessel_j0, frexp, equal, histc, histogram, isin, pdist, cdist, renorm, block_diag,
+        polar, frac, lerp, sinc, spherical_bessel_j0, frexp, ldexp, equal, histc, histogram, isin, pdist, cdist, renorm, block_diag,
         cosine_similarity, pairwise_distance,
     )}  # fmt: skip
     if hasattr(xp.bitwise_xor, "reduce"):

@@ -288,6 +288,10 @@ NEAR_OR_FAR(spherical_bessel_j0, TAN_MOST)
 
 FORMULA_OF(f32, float, copysign, 2, made = signed_as_f32(abs__f32(x), y))
 FORMULA_OF(f64, double, copysign, 2, made = signed_as_f64(abs__f64(x), y))
+/* By whole powers of two, rounded once: no product of a float and such a double is. Beyond these powers there is 0, or an infinity. */
+FORMULA_OF(f32, float, ldexp, 2, made = (float)(x * power_of_two_f64((int64_t)(y < -600 ? -600 : y > 600 ? 600 : y))))
+FORMULA_OF(f64, double, ldexp, 2, made = ldexp(x, (int)(y < -2200 ? -2200 : y > 2200 ? 2200 : y)))
+
 /* The other one where one is NaN. */
 FLOATS(FORMULA_OF, fmax, 2, made = (x >= y) | (y != y) ? x : y)
 FLOATS(FORMULA_OF, fmin, 2, made = (x <= y) | (y != y) ? x : y)
@@ -434,7 +438,7 @@ const formula_loops ISA(formula_loops) = {
     .of = {FLOAT_ENTRIES(hardswish) FLOAT_ENTRIES(hardsigmoid) FLOAT_ENTRIES(hardshrink) FLOAT_ENTRIES(softshrink) FLOAT_ENTRIES(threshold)
            FLOAT_ENTRIES(nan_to_num) FLOAT_ENTRIES(nan_to_num_kept) ALL_ENTRIES(logit) SINGLE_ENTRY(atan) SINGLE_ENTRY(asin)
            SINGLE_ENTRY(acos) SINGLE_ENTRY(tan) SINGLE_ENTRY(atanh) SINGLE_ENTRY(asinh) SINGLE_ENTRY(acosh) SINGLE_ENTRY(sinh) SINGLE_ENTRY(cosh)
-           SINGLE_ENTRY(exp2) SINGLE_ENTRY(log2) SINGLE_ENTRY(log10) SINGLE_ENTRY(atan2) SINGLE_ENTRY(entr) FLOAT_ENTRIES(copysign) FLOAT_ENTRIES(fmax) FLOAT_ENTRIES(fmin) FLOAT_ENTRIES(heaviside)
+           SINGLE_ENTRY(exp2) SINGLE_ENTRY(log2) SINGLE_ENTRY(log10) SINGLE_ENTRY(atan2) SINGLE_ENTRY(entr) FLOAT_ENTRIES(copysign) FLOAT_ENTRIES(ldexp) FLOAT_ENTRIES(fmax) FLOAT_ENTRIES(fmin) FLOAT_ENTRIES(heaviside)
            ALL_ENTRIES(xlogy) ALL_ENTRIES(xlog1py) INTEGER_ENTRIES(gcd) INTEGER_ENTRIES(lcm)
            INTEGER_ENTRIES(bitwise_left_shift) INTEGER_ENTRIES(bitwise_right_shift)
            FLOAT_ENTRIES(add_scaled) FLOAT_ENTRIES(addcdiv) FLOAT_ENTRIES(addcmul) FLOAT_ENTRIES(lerp) FLOAT_ENTRIES(lerp_near) FLOAT_ENTRIES(lerp_far)

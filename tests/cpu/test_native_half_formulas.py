@@ -68,7 +68,14 @@ def test_formulas_of_two_halves(name, options, dtype):
     """Each awkward value beside each, dense, turned over, and a row or a number beside all."""
     native, fallback = kernel(name)
     x, y = np.meshgrid(awkward(dtype, 40), awkward(dtype, 40))
-    for one, other in ((x, y), (x.T, y), (x, y[0]), (x, y[:, :1]), (x, np.full_like(x, y[20, 0])), (x[::2, ::3], y[::2, ::3])):
+    for one, other in (
+        (x, y),
+        (x.T, y),
+        (x, y[0]),
+        (x, y[:, :1]),
+        (x, np.full_like(x, y[20, 0])),
+        (x[::2, ::3], y[::2, ::3]),
+    ):
         if name.endswith("backward"):
             one, other = np.broadcast_arrays(one, other)
         assert_near(native(one, other, **options), fallback(one, other, **options))
@@ -80,7 +87,13 @@ def test_formulas_of_three_halves(name, options, dtype):
     """Sums with a product or a quotient, and what lies between two numbers, are rounded once; a weight may be a number."""
     native, fallback = kernel(name)
     x, y, z = np.random.default_rng(8).uniform(-2, 2, (3, 61, 37)).astype(dtype)
-    others = [(x, y, z), (x.T, y.T, z.T), (x, y[:1], z[:, :1]), (x[:, ::2], y[:, ::2], z[:, ::2]), (x[:0], y[:0], z[:0])]
+    others = [
+        (x, y, z),
+        (x.T, y.T, z.T),
+        (x, y[:1], z[:, :1]),
+        (x[:, ::2], y[:, ::2], z[:, ::2]),
+        (x[:0], y[:0], z[:0]),
+    ]
     others += [(x, y, 0.3), (x, y, 0.8)] if name == "lerp" else []
     for given in others:
         wide = [one.astype(np.float32) if isinstance(one, np.ndarray) else one for one in given]
@@ -152,7 +165,9 @@ WAYS = list(itertools.product(("bilinear", "nearest", "bicubic"), ("zeros", "bor
 
 
 @pytest.mark.parametrize("dtype", HALVES, ids=str)
-@pytest.mark.parametrize("sizes, counts", [((5, 7), (9, 21)), ((1, 4), (3, 2)), ((1, 1), (1, 1)), ((4, 5, 3), (3, 7, 10))])
+@pytest.mark.parametrize(
+    "sizes, counts", [((5, 7), (9, 21)), ((1, 4), (3, 2)), ((1, 1), (1, 1)), ((4, 5, 3), (3, 7, 10))]
+)
 def test_places_in_images_are_rounded_step_by_step(sizes, counts, dtype):
     """Values are those of NumPy's kernel to a unit, the nearest elements exactly, and gradients to some of their sums'."""
     random = np.random.default_rng(8)

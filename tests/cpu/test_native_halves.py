@@ -43,6 +43,7 @@ CALLS = {
     "argmin": lambda d: ((half(d, 7, 33),), {"dim": 1, "keepdim": False}),
     "max_dim": lambda d: ((half(d, 7, 33),), {"dim": 1, "keepdim": False}),
     "var": lambda d: ((half(d, 7, 33),), {"dim": (1,), "keepdim": False, "correction": 1.0, "root": False}),
+    "var_mean": lambda d: ((half(d, 7, 5, 9),), {"dim": (0, 2), "keepdim": True, "correction": 1.0, "root": True}),
     "cumsum": lambda d: ((half(d, 7, 33),), {"dim": 1}),
     "mse_loss": lambda d: ((half(d, 7, 33), half(d, 7, 33, seed=9)), LOSS),
     "elu": lambda d: ((half(d, 7, 33),), {"alpha": 1.0, "scale": 1.0, "input_scale": 1.0}),

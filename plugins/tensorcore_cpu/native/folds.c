@@ -115,13 +115,77 @@ bool native_fold_apart(native_fold *made, PyObject *object, native_type type, Py
     return made->step && made->count <= few && made->outer >= MANY;
 }
 
-bool native_folded_anyhow(native_fold *made, PyObject *object, native_type type, PyObject *dim, PyObject *keepdim) {
-    return native_fold_around(made, object, type, dim, keepdim) && made->front == 1;
-}
-
 bool native_folded(native_fold *made, PyObject *object, native_type type, PyObject *dim, PyObject *keepdim) {
     return type != TYPE_NONE && PyArray_IS_C_CONTIGUOUS((PyArrayObject *)object) &&
-           native_folded_anyhow(made, object, type, dim, keepdim);
+           native_fold_around(made, object, type, dim, keepdim) && made->front == 1;
+}
+
+/* With the reduced dims of size 1 again; takes the reference. */
+static PyObject *with_all_dims(PyObject *made, npy_intp *shape, int ndim) {
+    PyObject *answer = NULL;
+    if (PyTuple_CheckExact(made)) {
+        answer = PyTuple_New(PyTuple_GET_SIZE(made));
+        for (Py_ssize_t i = 0; answer && i < PyTuple_GET_SIZE(made); i++) {
+            PyObject *one = with_all_dims(Py_NewRef(PyTuple_GET_ITEM(made, i)), shape, ndim);
+            if (one)
+                PyTuple_SET_ITEM(answer, i, one);
+            else
+                Py_CLEAR(answer);
+        }
+    } else {
+        answer = PyArray_Newshape((PyArrayObject *)made, &(PyArray_Dims){shape, ndim}, NPY_CORDER);
+    }
+    Py_DECREF(made);
+    return answer;
+}
+
+PyObject *native_reduced_last(const native_kernel *kernel, PyObject *const *args, PyObject *kwnames, PyObject *dim, PyObject *keepdim) {
+    enum { MOST = 8 };
+    PyObject *given[MOST], *last = NULL, *made = NULL;
+    const Py_ssize_t options = kwnames ? PyTuple_GET_SIZE(kwnames) : 0;
+    PyArrayObject *x = (PyArrayObject *)args[0];
+    npy_intp dims[NATIVE_DIMS], axes[NATIVE_DIMS], shape[NATIVE_DIMS];
+    const int ndim = PyArray_NDIM(x);
+    int count = -1, kept = 0;
+    unsigned reduced = 0;
+    bool keep = false;
+    for (Py_ssize_t k = 0; k < options && options < MOST; k++) {
+        if (PyTuple_GET_ITEM(kwnames, k) == dim)
+            count = native_sizes(args[1 + k], dims, NATIVE_DIMS);
+        keep |= PyTuple_GET_ITEM(kwnames, k) == keepdim && args[1 + k] == Py_True;
+    }
+    for (int i = 0; i < count; i++)
+        if (dims[i] < 0 || dims[i] >= ndim || reduced >> dims[i] & 1)
+            return NULL;
+        else
+            reduced |= 1u << dims[i];
+    if (count < 2)
+        return NULL;
+    for (int i = 0, at = ndim - count; i < ndim; i++) {
+        axes[reduced >> i & 1 ? at++ : kept++] = i;
+        shape[i] = reduced >> i & 1 ? 1 : PyArray_DIM(x, i);
+    }
+    PyObject *turned = PyArray_Transpose(x, &(PyArray_Dims){axes, ndim});
+    PyArrayObject *dense = turned ? (PyArrayObject *)PyArray_NewCopy((PyArrayObject *)turned, NPY_CORDER) : NULL;
+    if (dense && (last = PyTuple_New(count))) {
+        bool good = true;
+        for (int i = 0; good && i < count; i++) {
+            PyObject *one = PyLong_FromLong(kept + i);
+            good = one != NULL;
+            if (good)
+                PyTuple_SET_ITEM(last, i, one);
+        }
+        given[0] = (PyObject *)dense;
+        for (Py_ssize_t k = 0; k < options; k++) {
+            PyObject *name = PyTuple_GET_ITEM(kwnames, k);
+            given[1 + k] = name == dim ? last : name == keepdim ? Py_False : args[1 + k];
+        }
+        made = good ? kernel->run(kernel, given, 1, kwnames) : NULL;
+    }
+    Py_XDECREF(turned);
+    Py_XDECREF(dense);
+    Py_XDECREF(last);
+    return made && keep ? with_all_dims(made, shape, ndim) : made;
 }
 
 /* Elements of a short row as it is turned over: of five to seven there are eight, but for those of 8 bytes, which go by four. */

@@ -23,8 +23,9 @@ bool native_fold_around(native_fold *made, PyObject *object, native_type type, P
    native_cut_fold, whose rows are turned then. */
 bool native_fold_apart(native_fold *made, PyObject *object, native_type type, PyObject *dim, PyObject *keepdim, npy_intp few);
 
-/* Of a dense array, without a front. */
-bool native_folded_anyhow(native_fold *made, PyObject *object, native_type type, PyObject *dim, PyObject *keepdim);
+/* What the kernel makes of a copy in which the dims of the option called `dim`, apart in the array, are the last ones; in the place that
+   `keepdim` asks for. NULL where its options are others. */
+PyObject *native_reduced_last(const native_kernel *kernel, PyObject *const *args, PyObject *kwnames, PyObject *dim, PyObject *keepdim);
 
 /* Of an array in row-major order, without a front. */
 bool native_folded(native_fold *made, PyObject *object, native_type type, PyObject *dim, PyObject *keepdim);

@@ -394,8 +394,10 @@ static PyObject *run_var(const native_kernel *kernel, PyObject *const *args, Py_
     work job;
     room space;
     if (!options(args, nargs, kwnames, OPTIONS, given) || given[DTYPE] || !given[CORRECTION] || !given[ROOT] ||
-        !native_folded_anyhow(&of, args[0], native_array_type(args[0]), given[DIM], given[KEEPDIM]) || is_integer(of.type))
+        !native_fold_around(&of, args[0], native_array_type(args[0]), given[DIM], given[KEEPDIM]) || is_integer(of.type))
         return NULL;
+    if (of.front > 1)
+        return native_reduced_last(kernel, args, kwnames, names[DIM], names[KEEPDIM]);
     double correction = PyFloat_AsDouble(given[CORRECTION]);
     if (correction == -1 && PyErr_Occurred()) {
         PyErr_Clear();

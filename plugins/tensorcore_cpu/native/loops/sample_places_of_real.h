@@ -34,11 +34,11 @@ ALWAYS_INLINE INT F(inside)(REAL x, REAL size) {
     return (INT)x;
 }
 
-/* Works out a line from a block of coordinates along a dim of that length. */
-ALWAYS_INLINE void F(place)(int mode, int padding, bool corners, int steps, const REAL *grid, ptrdiff_t length,
+/* Works out a line from the first `count` of a block of coordinates along a dim of that length. */
+ALWAYS_INLINE void F(place)(int mode, int padding, bool corners, int steps, const REAL *grid, ptrdiff_t length, ptrdiff_t count,
                             F(sample_line) *line) {
     const REAL size = (REAL)length, scale = corners ? (size - 1) / 2 : size / 2, shift = corners ? 0 : (REAL)0.5;
-    INDEPENDENT for (ptrdiff_t p = 0; p < SAMPLE_BLOCK; p++) {
+    INDEPENDENT for (ptrdiff_t p = 0; p < count; p++) {
         REAL slope = scale, x = STEP(STEP(STEP(grid[p] + 1) * scale) - shift);
         if (mode != SAMPLE_CUBIC)
             x = F(padded)(x, size, padding, corners, steps, &slope);
@@ -67,18 +67,23 @@ ALWAYS_INLINE void F(place)(int mode, int padding, bool corners, int steps, cons
     }
 }
 
-/* Of half types, which take more steps than they are worth loops of their own for. */
-static __attribute__((noinline)) void F(place_halves)(const sample_what *what, const REAL *grid, int dim, F(sample_line) *line) {
-    F(place)(what->mode, what->padding, what->corners, what->steps, grid, what->size[dim], line);
+/* Of half types, which take more steps than they are worth loops of their own for. What is behind `count` is outside. */
+static __attribute__((noinline)) void F(place_halves)(const sample_what *what, const REAL *grid, ptrdiff_t count, int dim,
+                                                      F(sample_line) *line) {
+    if (count < SAMPLE_BLOCK) {
+        memset(line->at, 0xff, sizeof line->at);
+        memset(line->by, 0, sizeof line->by);
+    }
+    F(place)(what->mode, what->padding, what->corners, what->steps, grid, what->size[dim], count, line);
 }
 
 #define PADDED(mode)                                                                                          \
     if (what->padding == SAMPLE_ZEROS)                                                                        \
-        F(place)(mode, SAMPLE_ZEROS, corners, SAMPLE_FULL, along[i], what->size[i], &lines[i]);               \
+        F(place)(mode, SAMPLE_ZEROS, corners, SAMPLE_FULL, along[i], what->size[i], SAMPLE_BLOCK, &lines[i]); \
     else if (what->padding == SAMPLE_BORDER)                                                                  \
-        F(place)(mode, SAMPLE_BORDER, corners, SAMPLE_FULL, along[i], what->size[i], &lines[i]);              \
+        F(place)(mode, SAMPLE_BORDER, corners, SAMPLE_FULL, along[i], what->size[i], SAMPLE_BLOCK, &lines[i]); \
     else                                                                                                      \
-        F(place)(mode, SAMPLE_REFLECTION, corners, SAMPLE_FULL, along[i], what->size[i], &lines[i])
+        F(place)(mode, SAMPLE_REFLECTION, corners, SAMPLE_FULL, along[i], what->size[i], SAMPLE_BLOCK, &lines[i])
 
 /* A block's coordinates dim by dim: x, the place along the last dim, comes first in the grid. What is read back as vectors is
    written as vectors, since a load waits for smaller stores to reach the cache. */
@@ -104,7 +109,7 @@ static void F(place_block)(const sample_what *what, const REAL *grid, ptrdiff_t 
     F(split)(what, grid, count, along);
     for (int i = 0; i < what->dims; i++) {
         if (sizeof(REAL) == sizeof(float) && what->steps) {
-            F(place_halves)(what, along[i], i, &lines[i]);
+            F(place_halves)(what, along[i], count, i, &lines[i]);
         } else if (what->mode == SAMPLE_LINEAR) {
             PADDED(SAMPLE_LINEAR);
         } else if (what->mode == SAMPLE_NEAREST) {

@@ -63,11 +63,12 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
             return [(inside(low, n), 1 - t, -slope), (inside(low + 1, n), t, slope)]
         # Keys' kernel at the distances 1 + t, t, 1 - t and 2 - t.
         a, found = -0.75, []
-        for k, away in enumerate((t + 1, t, 1 - t, 2 - t)):
+        for k, away in enumerate((step(t + 1), t, step(1 - t), step(2 - t))):
             if k in (1, 2):
-                by, slope = ((a + 2) * away - (a + 3)) * away * away + 1, (3 * (a + 2) * away - 2 * (a + 3)) * away
+                by = step(step(step(step(step((a + 2) * away) - (a + 3)) * away) * away) + 1)
+                slope = (3 * (a + 2) * away - 2 * (a + 3)) * away
             else:
-                by = ((a * away - 5 * a) * away + 8 * a) * away - 4 * a
+                by = step(step(step(step(step(step(a * away) - 5 * a) * away) + 8 * a) * away) - 4 * a)
                 slope = (3 * a * away - 10 * a) * away + 8 * a
             at = inside(padded(step(low + (k - 1)), n, padding_mode, corners, step)[0], n)
             found.append((at, by, slope * (scale if k < 2 else -scale)))

@@ -57,11 +57,12 @@ ALWAYS_INLINE void F(place)(int mode, int padding, bool corners, int steps, cons
             continue;
         }
         /* Keys' kernel at the distances 1 + t, t, 1 - t and 2 - t. */
-        const REAL a = (REAL)-0.75, away[4] = {t + 1, t, 1 - t, 2 - t};
+        const REAL a = (REAL)-0.75, away[4] = {STEP(t + 1), t, STEP(1 - t), STEP(2 - t)};
         for (int k = 0; k < 4; k++) {
             REAL unused = 0, d = away[k], sign = k < 2 ? scale : -scale;
             line->at[k][p] = F(inside)(F(padded)(STEP(low + (REAL)(k - 1)), size, padding, corners, steps, &unused), size);
-            line->by[k][p] = k == 1 || k == 2 ? ((a + 2) * d - (a + 3)) * d * d + 1 : ((a * d - 5 * a) * d + 8 * a) * d - 4 * a;
+            line->by[k][p] = k == 1 || k == 2 ? STEP(STEP(STEP(STEP(STEP((a + 2) * d) - (a + 3)) * d) * d) + 1)
+                                              : STEP(STEP(STEP(STEP(STEP(STEP(a * d) - 5 * a) * d) + 8 * a) * d) - 4 * a);
             line->slope[k][p] = sign * (k == 1 || k == 2 ? (3 * (a + 2) * d - 2 * (a + 3)) * d : (3 * a * d - 10 * a) * d + 8 * a);
         }
     }

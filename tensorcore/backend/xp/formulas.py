@@ -37,13 +37,12 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         """``kernel`` that computes with narrow floats in single precision, and rounds once."""
 
         @wraps(kernel)
-        def run(x: Native, *others: Any, out: Any = None, **options: Any) -> Native:
+        def run(x: Native, *others: Any, **options: Any) -> Native:
             if x.itemsize > 2:
-                made = kernel(x, *others, **options)
-            else:
-                wide = [one.astype(np.float32) if hasattr(one, "astype") else one for one in (x, *others)]
-                made = kernel(*wide, **options).astype(x.dtype)
-            return placed(made, out)
+                return kernel(x, *others, **options)
+            out = options.pop("out", None)
+            wide = [one.astype(np.float32) if hasattr(one, "astype") else one for one in (x, *others)]
+            return placed(kernel(*wide, **options).astype(x.dtype), out)
 
         return run
 
@@ -86,18 +85,18 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         return placed(xp.where(x == 0, y, (x > 0).astype(x.dtype)), out)
 
     @single
-    def addcdiv(x: Native, y: Native, z: Native, *, value: Any = 1) -> Native:
+    def addcdiv(x: Native, y: Native, z: Native, *, value: Any = 1, out: Any = None) -> Native:
         """``x + value * y / z``"""
-        return x + (y * x.dtype.type(value)) / z
+        return placed(x + (y * x.dtype.type(value)) / z, out)
 
     def add_scaled(x: Native, y: Native, *, alpha: Any = 1, out: Any = None) -> Native:
         """``x + alpha * y``"""
         return placed(x + y * x.dtype.type(alpha), out)
 
     @single
-    def addcmul(x: Native, y: Native, z: Native, *, value: Any = 1) -> Native:
+    def addcmul(x: Native, y: Native, z: Native, *, value: Any = 1, out: Any = None) -> Native:
         """``x + value * y * z``"""
-        return x + (y * x.dtype.type(value)) * z
+        return placed(x + (y * x.dtype.type(value)) * z, out)
 
     def addr(x: Native, y: Native, z: Native, *, beta: Any = 1, alpha: Any = 1, out: Any = None) -> Native:
         """``beta * x + alpha * y * z`` of a matrix and each element of one vector beside each of another."""
@@ -115,21 +114,22 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         return xp.where(angle == 0, angle.dtype.type(1), sine / xp.where(angle == 0, angle.dtype.type(1), angle))
 
     @single
-    def sinc(x: Native) -> Native:
+    def sinc(x: Native, *, out: Any = None) -> Native:
         angle = x * x.dtype.type(np.pi)
-        return over(xp.sin(angle), angle)
+        return placed(over(xp.sin(angle), angle), out)
 
     def spherical_bessel_j0(x: Native, *, out: Any = None) -> Native:
         return placed(xp.where(xp.isinf(x), x.dtype.type(0), over(xp.sin(x), x)), out)
 
     @single
-    def lerp(x: Native, y: Native, weight: Any) -> Native:
+    def lerp(x: Native, y: Native, weight: Any, out: Any = None) -> Native:
         """From whichever end is nearer; ``weight`` is a float or an array."""
         difference = y - x
         if isinstance(weight, float):
             near = abs(weight) < 0.5
-            return x + x.dtype.type(weight) * difference if near else y - difference * x.dtype.type(1 - weight)
-        return xp.where(xp.abs(weight) < 0.5, x + weight * difference, y - difference * (1 - weight))
+            made = x + x.dtype.type(weight) * difference if near else y - difference * x.dtype.type(1 - weight)
+            return placed(made, out)
+        return placed(xp.where(xp.abs(weight) < 0.5, x + weight * difference, y - difference * (1 - weight)), out)
 
     def frexp(x: Native) -> tuple[Native, Native]:
         """Mantissas and int32 exponents; of infinities and NaN the exponent is 0."""

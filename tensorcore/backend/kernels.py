@@ -111,7 +111,10 @@ KERNELS: dict[str, Facts] = {
         like.same, optional=True,
     ),
     **_eager("hardsigmoid_backward hardswish_backward leaky_relu_backward relu_backward sigmoid_backward tanh_backward"),
-    **_eager("add_scaled addcdiv addcmul frac frexp hardshrink hardsigmoid hardswish heaviside lerp logit nan_to_num softshrink threshold"),
+    **_eager(
+        "add_scaled addcdiv addcmul frac frexp hardshrink hardsigmoid hardswish heaviside ldexp lerp logit nan_to_num softshrink "
+        "threshold"
+    ),
     # New arrays, copies, and other orders of elements
     **_of("full", like.full, "option"),
     **_of("arange", like.arange, "option"),

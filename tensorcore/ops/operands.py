@@ -46,12 +46,12 @@ def check_optional(op: str, **given: Any) -> None:
 
 
 def alike(input: Any, other: Any) -> bool:
-    """Whether both are tensors of one device and of one dtype that needs no other, and are off the tape."""
+    """Whether both are tensors of one device, one shape and one floating dtype, and are off the tape."""
     return (
         type(input) is Tensor
         and type(other) is Tensor
         and input.dtype is other.dtype
-        and (input.dtype is dtypes.float32 or input.dtype is dtypes.float64)
+        and input.dtype.is_floating_point
         and input.device is other.device
         and input.node is None
         and other.node is None

@@ -43,6 +43,7 @@ CALLS = {
     "argmin": lambda d: ((half(d, 7, 33),), {"dim": 1, "keepdim": False}),
     "max_dim": lambda d: ((half(d, 7, 33),), {"dim": 1, "keepdim": False}),
     "var": lambda d: ((half(d, 7, 33),), {"dim": (1,), "keepdim": False, "correction": 1.0, "root": False}),
+    "var_mean": lambda d: ((half(d, 7, 5, 9),), {"dim": (0, 2), "keepdim": True, "correction": 1.0, "root": True}),
     "cumsum": lambda d: ((half(d, 7, 33),), {"dim": 1}),
     "mse_loss": lambda d: ((half(d, 7, 33), half(d, 7, 33, seed=9)), LOSS),
     "elu": lambda d: ((half(d, 7, 33),), {"alpha": 1.0, "scale": 1.0, "input_scale": 1.0}),
@@ -56,6 +57,14 @@ CALLS = {
     "standardize_by": lambda d: (
         (half(d, 7, 3, 5), half(np.float32, 3), np.abs(half(np.float32, 3)), half(d, 3), half(d, 3)), {"eps": 1e-5},
     ),
+    "mode_dim": lambda d: ((np.round(half(d, 7, 33)),), {"dim": 1, "keepdim": False}),
+    "isin": lambda d: ((np.round(half(d, 7, 33)), np.round(half(d, 2, seed=9))), {}),
+    "searchsorted": lambda d: ((np.sort(half(d, 33).astype(np.float32)).astype(d), half(d, 7, 5, seed=9)), {"right": True}),
+    "logcumsumexp": lambda d: ((half(d, 7, 33),), {"dim": 1}),
+    "adaptive_max": lambda d: ((half(d, 2, 3, 9, 11),), {"counts": (4, 3)}),
+    "topk": lambda d: ((half(d, 7, 133),), {"k": 5, "dim": 1}),
+    "soft_margin_loss": lambda d: ((half(d, 7, 33), np.sign(half(d, 7, 33, seed=9))), LOSS),
+    "frexp": lambda d: ((half(d, 7, 33),), {}),
     "attention": lambda d: (
         (half(d, 2, 3, 5, 8), half(d, 2, 3, 6, 8), half(d, 2, 3, 6, 8), None), {"causal": False, "scale": 0.3},
     ),

@@ -19,18 +19,18 @@ DRAWS = {
     "narrow uniform": ("uniform", {"low": 1.0, "high": 1.0000001}, ("float32",)),
     "randn": ("normal", {}, ("float32", "float64")),
     "normal": ("normal", {"mean": 3.3, "std": 0.1}, ("float32", "float64")),
-    "bernoulli": ("bernoulli", {"probability": 0.3}, ("float32", "float64")),
+    "bernoulli": ("bernoulli", {"probability": 0.3}, ("float32", "float64", "float16", "bfloat16")),
     "dropout": ("bernoulli", {"probability": 0.9, "one": 1 / 0.9}, ("float32", "float64")),
     "certain": ("bernoulli", {"probability": 1.0}, ("float32",)),
-    "exponential": ("exponential", {}, ("float32", "float64", "float16")),
+    "exponential": ("exponential", {}, ("float32", "float64", "float16", "bfloat16")),
     "faster": ("exponential", {"rate": 2.5}, ("float32", "float64")),
     "randint": ("integers", {"low": -5, "high": 95}, ("int64", "int32", "float32")),
     "wide randint": ("integers", {"low": 0, "high": 1 << 40}, ("int64",)),
     "randint of whole floats": ("integers", {"low": -(1 << 24), "high": 1 << 24}, ("float32",)),
     "random": ("random", {}, ("float32", "float64", "int64", "int32", "float16", "bool_")),
-    "cauchy": ("cauchy", {}, ("float32", "float64", "float16")),
+    "cauchy": ("cauchy", {}, ("float32", "float64", "float16", "bfloat16")),
     "wide cauchy": ("cauchy", {"median": -3.3, "sigma": 0.7}, ("float32", "float64")),
-    "geometric": ("geometric", {"probability": 0.3}, ("float32", "float64", "int64")),
+    "geometric": ("geometric", {"probability": 0.3}, ("float32", "float64", "int64", "float16", "bfloat16")),
     "log_normal": ("log_normal", {}, ("float32", "float64", "float16")),
     "huge log_normal": ("log_normal", {"mean": 80.0, "std": 9.0}, ("float32", "float64")),
     "serial normal": ("serial_normal", {"mean": 0.3, "std": 1.7}, ("float32", "float64", "complex64")),
@@ -87,13 +87,13 @@ def test_normals_one_by_one_keep_the_second_of_a_pair(dtype, kind):
         assert ours.get_state().tobytes() == host.get_state().tobytes()
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
 def test_a_probability_each(dtype):
     """The same bits and the same state; probabilities outside are refused before anything is drawn."""
     device, kind = tensorcore.device("cpu"), getattr(dtypes, dtype)
     ours, host = Generator(7), Generator(7)
     for size in SIZES:
-        each = np.asarray(np.random.default_rng(8).random(size), dtype)
+        each = np.asarray(np.random.default_rng(8).random(size), kind.numpy)
         for given in (each, each.T.copy().T):
             made = device.random("bernoulli", size, kind, ours, probability=given)
             expected = host.bernoulli(given, size, kind)
@@ -101,8 +101,8 @@ def test_a_probability_each(dtype):
             assert made.tobytes() == expected.tobytes()
             assert ours.get_state().tobytes() == host.get_state().tobytes()
     with pytest.raises(RuntimeError, match="from 0 to 1"):
-        device.random("bernoulli", (2,), kind, ours, probability=np.array([0.5, np.nan], dtype))
-    assert not device.draw_over(np.ones(2, dtype), "bernoulli", ours, probability=np.ones(2, dtype))
+        device.random("bernoulli", (2,), kind, ours, probability=np.array([0.5, np.nan], kind.numpy))
+    assert not device.draw_over(np.ones(2, kind.numpy), "bernoulli", ours, probability=np.ones(2, kind.numpy))
     assert ours.get_state().tobytes() == host.get_state().tobytes()
 
 
@@ -181,15 +181,17 @@ def test_normals_are_normal():
     assert abs(np.mean(np.abs(values) > 2) - 0.0455) < 0.001
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
 @pytest.mark.parametrize("replacement", [False, True])
 @pytest.mark.parametrize("shape", [(1,), (7,), (40,), (1, 1), (700, 2), (300, 10), (50, 33), (3, 2000)])
-def test_places_by_weight(shape, replacement):
+def test_places_by_weight(shape, replacement, dtype):
     """Rows of weights, zeros of both signs among them, give the places and leave the state that the host's generator does."""
     device = tensorcore.device("cpu")
     ours, host = Generator(7), Generator(7)
     weights = np.random.default_rng(8).random(shape, dtype=np.float32)
     weights[..., :-1][weights[..., :-1] < 0.4] = -0.0
     weights[..., :-1][weights[..., :-1] < 0.5] = 0.0
+    weights = weights.astype(getattr(dtypes, dtype).numpy)
     for count in (1, 2, 5, 1500):
         if replacement or count <= shape[-1]:
             made = device.random("multinomial", (count,), dtypes.int64, ours, weights=weights, replacement=replacement)

@@ -1,6 +1,7 @@
 /* Activations that are made of several ops elsewhere, and slopes of those that are not: one pass each. */
 #include "activate.h"
 
+#include "cast.h"
 #include "fused.h"
 #include "plan.h"
 #include "rows.h"
@@ -8,8 +9,10 @@
 #include <string.h>
 
 DECLARE_LOOPS(activate_loops, activate_loops);
+DECLARE_LOOPS(cast_loops, cast_loops);
 
 static const activate_loops *loops;
+static const cast_loops *casts;
 
 enum { ALPHA, SCALE, INPUT_SCALE, BETA, THRESHOLD, APPROXIMATE, OPTIONS };
 static PyObject *names[OPTIONS], *tanh_name;
@@ -17,7 +20,7 @@ static const char *const NAMES[OPTIONS] = {"alpha", "scale", "input_scale", "bet
 
 enum {
     GRAIN = 1 << 13, /* elements a thread */
-    BLOCK = 256,     /* elements that lie anyhow are taken so many at a time */
+    BLOCK = 256,     /* elements that lie anyhow, or are of a half type, are taken so many at a time */
 };
 
 typedef struct {
@@ -31,52 +34,42 @@ typedef struct {
     double numbers[3];
     const char *x, *g;
     char *out;
-    npy_intp size;
+    native_type type, inside; /* in memory and in the loop: half types are floats there */
     int inputs;
 } activate_run;
 
-static void run_part(void *context, npy_intp begin, npy_intp end) {
-    const activate_run *run = context;
-    npy_intp start = begin * run->size;
-    run->loop(run->numbers, run->x + start, run->g + start, run->out + start, end - begin);
-}
-
-/* Elements that lie `step` bytes apart, side by side. */
-static void gather(char *to, const char *from, ptrdiff_t step, ptrdiff_t count, npy_intp size) {
-    if (size == sizeof(float))
-        for (ptrdiff_t i = 0; i < count; i++)
-            ((float *)to)[i] = *(const float *)(from + i * step);
-    else
-        for (ptrdiff_t i = 0; i < count; i++)
-            ((double *)to)[i] = *(const double *)(from + i * step);
-}
-
-static void spread(char *to, ptrdiff_t step, const char *from, ptrdiff_t count, npy_intp size) {
-    if (size == sizeof(float))
-        for (ptrdiff_t i = 0; i < count; i++)
-            *(float *)(to + i * step) = ((const float *)from)[i];
-    else
-        for (ptrdiff_t i = 0; i < count; i++)
-            *(double *)(to + i * step) = ((const double *)from)[i];
-}
-
-/* A row whose elements lie anyhow, block by block through memory where they lie side by side. */
+/* A row whose elements lie anyhow or are halves, block by block through memory where they lie side by side. */
 static void run_rows(void *context, char *const *data, const ptrdiff_t *steps, ptrdiff_t count) {
     const activate_run *run = context;
     double space[3][BLOCK];
     const int out = run->inputs;
+    const native_loop in = casts->cast[run->type][run->inside], back = casts->cast[run->inside][run->type];
+    const ptrdiff_t wide = TYPE_SIZE[run->inside];
     for (ptrdiff_t begin = 0; begin < count; begin += BLOCK) {
         const ptrdiff_t block = count - begin < BLOCK ? count - begin : BLOCK;
         char *at[3];
         for (int k = 0; k <= out; k++) {
-            at[k] = steps[k] == run->size ? data[k] + begin * run->size : (char *)space[k];
-            if (k < out && steps[k] != run->size && (steps[k] || !begin)) /* a number is there from the first block on */
-                gather(at[k], data[k] + begin * steps[k], steps[k], block, run->size);
+            const bool direct = steps[k] == wide && run->type == run->inside;
+            char *const ends[2] = {data[k] + begin * steps[k], (char *)space[k]};
+            at[k] = ends[!direct];
+            if (k < out && !direct && (steps[k] || !begin)) /* a number is there from the first block on */
+                in(ends, (const ptrdiff_t[]){steps[k], wide}, block);
         }
         run->loop(run->numbers, at[out - 1], at[0], at[out], block);
-        if (steps[out] != run->size)
-            spread(data[out] + begin * steps[out], steps[out], at[out], block, run->size);
+        if (at[out] == (char *)space[out])
+            back((char *const[]){at[out], data[out] + begin * steps[out]}, (const ptrdiff_t[]){wide, steps[out]}, block);
     }
+}
+
+static void run_part(void *context, npy_intp begin, npy_intp end) {
+    const activate_run *run = context;
+    const npy_intp size = TYPE_SIZE[run->type], start = begin * size;
+    if (run->type == run->inside) {
+        run->loop(run->numbers, run->x + start, run->g + start, run->out + start, end - begin);
+        return;
+    }
+    char *const data[3] = {(char *)run->g + start, run->inputs > 1 ? (char *)run->x + start : run->out + start, run->out + start};
+    run_rows(context, data, (const ptrdiff_t[]){size, size, size}, end - begin);
 }
 
 static bool number(PyObject *option, double missing, double *value) {
@@ -123,12 +116,13 @@ static PyObject *run_activate(const native_kernel *kernel, PyObject *const *args
     if (nargs != 1 + op->slope || (kwnames && !native_options(args, nargs, kwnames, names, OPTIONS, options)) ||
         !read_numbers(op, &loop, run.numbers, options))
         return NULL;
-    native_type type = native_real_type(args[0]);
+    native_type type = native_array_type(args[0]);
     PyArrayObject *x = (PyArrayObject *)args[nargs - 1], *g = (PyArrayObject *)args[0];
-    if (type == TYPE_NONE || native_real_type(args[nargs - 1]) != type || !PyArray_SAMESHAPE(x, g))
+    if (!native_is_floating(type) || native_array_type(args[nargs - 1]) != type || !PyArray_SAMESHAPE(x, g))
         return NULL;
-    run.loop = loops->of[loop][type];
-    run.size = TYPE_SIZE[type];
+    run.type = type;
+    run.inside = native_is_half(type) ? TYPE_F32 : type;
+    run.loop = loops->of[loop][run.inside];
     run.inputs = (int)nargs;
     if (!PyArray_IS_C_CONTIGUOUS(x) || !PyArray_IS_C_CONTIGUOUS(g)) {
         const native_operand operands[2] = {{.array = g}, {.array = x}};
@@ -150,6 +144,7 @@ static PyObject *run_activate(const native_kernel *kernel, PyObject *const *args
 
 int activate_init(void) {
     loops = PICK(activate_loops);
+    casts = PICK(cast_loops);
     for (int i = 0; i < OPTIONS; i++)
         if (!names[i] && !(names[i] = PyUnicode_InternFromString(NAMES[i])))
             return -1;

@@ -1,4 +1,5 @@
 /* The largest elements of windows that are not evenly apart, and where they are: those that cover a plane, and those at drawn places. */
+#include "halves.h"
 #include "pool.h"
 #include "rows.h"
 
@@ -14,7 +15,7 @@ static PyObject *names[OPTIONS];
 enum { GRAIN = 1 << 13 }; /* elements a thread */
 
 typedef struct {
-    native_type type;
+    native_type type, half; /* which one numbers drawn are of where they are here as floats, TYPE_NONE where none */
     npy_intp size[3], count[3], kernel[3]; /* (depth, height, width), 1 for what a plane lacks */
     npy_intp plane, results;
     const char *x, *drawn; /* `dims` numbers for each plane; NULL where windows cover the plane */
@@ -39,6 +40,16 @@ static inline npy_intp even_stop(npy_intp i, npy_intp size, npy_intp count) { re
 DRAWN_START(start_f32, float)
 DRAWN_START(start_f64, double)
 
+/* The same with each step rounded to a half type. */
+static npy_intp start_half(npy_intp i, npy_intp size, npy_intp count, npy_intp kernel, double drawn, native_type half) {
+#define STEP(x) native_rounded(x, half)
+    if (i == count - 1)
+        return size - kernel;
+    const double alpha = STEP(STEP((double)(size - kernel)) / STEP((double)(count - 1)));
+    return (npy_intp)STEP(STEP(STEP((double)i) + drawn) * alpha) - (npy_intp)STEP(drawn * alpha);
+#undef STEP
+}
+
 /* Where windows begin and end along a dim of plane number `plane`. */
 static void lay_out(const box_run *run, npy_intp plane, int dim, npy_intp *starts, npy_intp *stops) {
     const npy_intp size = run->size[dim], count = run->count[dim], kernel = run->kernel[dim];
@@ -51,8 +62,9 @@ static void lay_out(const box_run *run, npy_intp plane, int dim, npy_intp *start
         }
         /* Of two numbers the first places the columns; of three the first places the depth. */
         const npy_intp at = plane * run->dims + (run->dims == 2 ? 1 - mine : mine);
-        npy_intp start = run->type == TYPE_F32 ? start_f32(i, size, count, kernel, ((const float *)run->drawn)[at])
-                                               : start_f64(i, size, count, kernel, ((const double *)run->drawn)[at]);
+        npy_intp start = run->half != TYPE_NONE ? start_half(i, size, count, kernel, ((const float *)run->drawn)[at], run->half)
+                         : run->type == TYPE_F32 ? start_f32(i, size, count, kernel, ((const float *)run->drawn)[at])
+                                                 : start_f64(i, size, count, kernel, ((const double *)run->drawn)[at]);
         /* Whatever was drawn, windows stay inside. */
         starts[i] = start < 0 ? 0 : start > size - kernel ? size - kernel : start;
         stops[i] = starts[i] + kernel;
@@ -125,8 +137,16 @@ static PyObject *run_boxes(const native_kernel *kernel, PyObject *const *args, P
     const bool drawn = kernel->data != NULL;
     PyObject *options[OPTIONS];
     box_run run = {.size = {1, 1, 1}, .count = {1, 1, 1}, .kernel = {1, 1, 1}, .plane = 1, .results = 1};
-    if (nargs != 1 + drawn || !native_options(args, nargs, kwnames, names, OPTIONS, options) ||
-        (run.type = native_real_type(args[0])) == TYPE_NONE)
+    run.half = drawn ? *(const native_type *)kernel->data : TYPE_NONE;
+    if (nargs != 1 + drawn || !native_options(args, nargs, kwnames, names, OPTIONS, options))
+        return NULL;
+    if (drawn && native_is_half(native_array_type(args[0]))) {
+        native_kernel stepping = *kernel;
+        const native_type half = native_array_type(args[0]);
+        stepping.data = &half;
+        return native_widened(&stepping, args, nargs, kwnames);
+    }
+    if ((run.type = native_real_type(args[0])) == TYPE_NONE)
         return NULL;
     PyArrayObject *x = (PyArrayObject *)args[0];
     const int ndim = PyArray_NDIM(x), dims = run.dims = ndim - 2;
@@ -178,6 +198,6 @@ int boxes_init(void) {
 
 const native_spec boxes_kernels[] = {
     {"adaptive_max", run_boxes, NULL},
-    {"fractional_max", run_boxes, "d"},
+    {"fractional_max", run_boxes, &(const native_type){TYPE_NONE}},
     {NULL, NULL, NULL},
 };

@@ -135,13 +135,9 @@ bool native_fold_copied(native_fold *made, PyObject *object, native_type type, P
     return made->array;
 }
 
-bool native_folded_anyhow(native_fold *made, PyObject *object, native_type type, PyObject *dim, PyObject *keepdim) {
-    return native_fold_around(made, object, type, dim, keepdim) && made->front == 1;
-}
-
 bool native_folded(native_fold *made, PyObject *object, native_type type, PyObject *dim, PyObject *keepdim) {
     return type != TYPE_NONE && PyArray_IS_C_CONTIGUOUS((PyArrayObject *)object) &&
-           native_folded_anyhow(made, object, type, dim, keepdim);
+           native_fold_around(made, object, type, dim, keepdim) && made->front == 1;
 }
 
 /* Elements of a short row as it is turned over: of five to seven there are eight, but for those of 8 bytes, which go by four. */

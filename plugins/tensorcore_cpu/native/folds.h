@@ -26,9 +26,6 @@ bool native_fold_apart(native_fold *made, PyObject *object, native_type type, Py
 /* Of any array, as a copy in which the dims that are reduced are the last ones: a new reference. False, with an exception or without. */
 bool native_fold_copied(native_fold *made, PyObject *object, native_type type, PyObject *dim, PyObject *keepdim);
 
-/* Of a dense array, without a front. */
-bool native_folded_anyhow(native_fold *made, PyObject *object, native_type type, PyObject *dim, PyObject *keepdim);
-
 /* Of an array in row-major order, without a front. */
 bool native_folded(native_fold *made, PyObject *object, native_type type, PyObject *dim, PyObject *keepdim);
 

@@ -22,13 +22,14 @@ DECLARE_LOOPS(cast_loops, cast_loops);
 
 static const formula_loops *loops;
 static const elementwise_loops *products;
+static const cast_loops *casts;
 
 enum { OUT, EPS, LAMBD, VALUE, NAN_VALUE, POSINF, NEGINF, NEGATIVE_SLOPE, THRESHOLD, ALPHA, ORDER, OPTIONS };
 static PyObject *names[OPTIONS];
 static const char *const NAMES[OPTIONS] = {"out", "eps", "lambd", "value", "nan", "posinf", "neginf", "negative_slope",
                                            "threshold", "alpha", "n"};
 
-enum { GRAIN = 1 << 13, PIECE = 2048 }; /* elements a thread, and of half types that are converted at a time */
+enum { GRAIN = 1 << 13, PIECE = 512 }; /* elements a thread, and of half types that are converted at a time */
 
 typedef struct {
     int loop, inputs;
@@ -37,11 +38,34 @@ typedef struct {
 typedef struct {
     formula_loop loop;
     double numbers[3];
+    native_type half; /* of operands and result where the loop is of floats */
+    int inputs;
 } formula_run;
 
 static void run_rows(void *context, char *const *data, const ptrdiff_t *steps, ptrdiff_t count) {
     const formula_run *run = context;
     run->loop(run->numbers, data, steps, count);
+}
+
+/* The same of half types: piece by piece as floats, rounded once. */
+static void run_halves(void *context, char *const *data, const ptrdiff_t *steps, ptrdiff_t count) {
+    const formula_run *run = context;
+    const native_loop in = casts->cast[run->half][TYPE_F32], out = casts->cast[TYPE_F32][run->half];
+    _Alignas(64) float space[PLAN_OPERANDS][PIECE];
+    char *at[PLAN_OPERANDS];
+    ptrdiff_t inner[PLAN_OPERANDS];
+    const int last = run->inputs;
+    for (ptrdiff_t begin = 0; begin < count; begin += PIECE) {
+        const ptrdiff_t piece = count - begin < PIECE ? count - begin : PIECE;
+        for (int k = 0; k <= last; k++) {
+            at[k] = (char *)space[k];
+            inner[k] = steps[k] || k == last ? (ptrdiff_t)sizeof(float) : 0;
+            if (k < last && (steps[k] || !begin)) /* a number is there from the first piece on */
+                in((char *const[]){data[k] + begin * steps[k], at[k]}, (const ptrdiff_t[]){steps[k], sizeof(float)}, steps[k] ? piece : 1);
+        }
+        run->loop(run->numbers, at, inner, piece);
+        out((char *const[]){at[last], data[last] + begin * steps[last]}, (const ptrdiff_t[]){sizeof(float), steps[last]}, piece);
+    }
 }
 
 static bool number(PyObject *option, double missing, double *value) {
@@ -51,12 +75,15 @@ static bool number(PyObject *option, double missing, double *value) {
 
 /* The options that an op has, as its loop wants them. */
 static bool read_numbers(int loop, native_type type, PyObject *const *options, double *numbers) {
-    const double most = type == TYPE_F32 ? FLT_MAX : DBL_MAX;
-    double eps;
+    static const double LARGEST[] = {[TYPE_F32] = FLT_MAX, [TYPE_F64] = DBL_MAX, [TYPE_BF16] = 0x1.fep127, [TYPE_F16] = 65504};
+    const double most = native_is_floating(type) ? LARGEST[type] : 0;
+    double eps, lambd;
     switch (loop) {
     case FORMULA_hardshrink:
+        numbers[0] = number(options[LAMBD], 0.5, &lambd) ? native_rounded(lambd, type) : NAN;
+        return numbers[0] == numbers[0];
     case FORMULA_softshrink:
-        return number(options[LAMBD], 0.5, numbers) && (numbers[0] >= 0 || loop == FORMULA_hardshrink);
+        return number(options[LAMBD], 0.5, numbers) && numbers[0] >= 0;
     case FORMULA_threshold:
         return number(options[THRESHOLD], 0, numbers) && number(options[VALUE], 0, numbers + 1);
     case FORMULA_nan_to_num_kept:
@@ -68,8 +95,8 @@ static bool read_numbers(int loop, native_type type, PyObject *const *options, d
     case FORMULA_logit:
         if (!number(options[EPS], -INFINITY, &eps))
             return false;
-        numbers[0] = eps;
-        numbers[1] = eps == -INFINITY ? INFINITY : 1 - eps;
+        numbers[0] = native_rounded(eps, type);
+        numbers[1] = native_rounded(1 - numbers[0], type);
         return true;
     case FORMULA_leaky_relu_backward:
         return number(options[NEGATIVE_SLOPE], 0.01, numbers);
@@ -107,7 +134,11 @@ static PyObject *computed(int loop, int inputs, PyObject *const *args, PyObject 
     for (int k = 0; k < inputs; k++)
         if (!operands[k].array && !native_number(args[k], type, &operands[k]))
             return NULL;
-    formula_run run = {.loop = loops->of[loop][type], .numbers = {0}};
+    const bool half = native_is_half(type);
+    formula_run run = {.loop = loops->of[loop][type], .numbers = {0}, .half = type, .inputs = inputs};
+    if (half && !run.loop) /* what rounds nothing on its way */
+        run.loop = loops->of[loop][TYPE_F32];
+    const native_rows rows = half ? run_halves : run_rows;
     if (!run.loop)
         return NULL;
     if (numbers)
@@ -125,7 +156,7 @@ static PyObject *computed(int loop, int inputs, PyObject *const *args, PyObject 
             steps[k] = one ? TYPE_SIZE[type] : 0;
         }
         if (made)
-            run.loop(run.numbers, data, steps, PyArray_SIZE(first));
+            rows(&run, data, steps, PyArray_SIZE(first));
         return (PyObject *)made;
     }
     native_plan plan;
@@ -133,7 +164,7 @@ static PyObject *computed(int loop, int inputs, PyObject *const *args, PyObject 
         return NULL;
     PyObject *made = native_plan_result(&plan, operands, type, out);
     if (made)
-        native_plan_run(&plan, GRAIN, run_rows, &run);
+        native_plan_run(&plan, GRAIN, rows, &run);
     return made;
 }
 
@@ -168,6 +199,33 @@ static PyObject *run_polygamma(const native_kernel *kernel, PyObject *const *arg
         return NULL;
     }
     return computed(order ? FORMULA_trigamma : FORMULA_digamma, 1, args, options, NULL);
+}
+
+/* x times two to the power of integers, as floats; halves are floats beside them. */
+static PyObject *run_ldexp(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyObject *options[OPTIONS] = {NULL};
+    const native_type type = nargs == 2 ? native_array_type(args[0]) : TYPE_NONE, of = nargs == 2 ? native_array_type(args[1]) : TYPE_NONE;
+    if (!native_is_floating(type) || of == TYPE_NONE || native_is_floating(of) || of == TYPE_BOOL ||
+        (kwnames && !native_options(args, nargs, kwnames, names, OPTIONS, options)))
+        return NULL;
+    const bool half = native_is_half(type);
+    const native_type inside = half ? TYPE_F32 : type;
+    PyObject *out = native_is_none(options[OUT]) ? NULL : options[OUT], *made = NULL;
+    PyObject *given[2] = {half ? native_converted((PyArrayObject *)args[0], type, inside) : Py_NewRef(args[0]),
+                          native_converted((PyArrayObject *)args[1], of, inside)};
+    if (half)
+        options[OUT] = NULL;
+    if (given[0] && given[1])
+        made = computed(FORMULA_ldexp, 2, given, options, NULL);
+    Py_XDECREF(given[0]);
+    Py_XDECREF(given[1]);
+    if (!made || !half)
+        return made;
+    PyObject *narrow = native_converted((PyArrayObject *)made, inside, type);
+    Py_DECREF(made);
+    if (narrow && out)
+        Py_SETREF(narrow, PyArray_CopyInto((PyArrayObject *)out, (PyArrayObject *)narrow) ? NULL : Py_NewRef(out));
+    return narrow;
 }
 
 typedef struct {
@@ -299,6 +357,7 @@ static PyObject *run_polar(const native_kernel *kernel, PyObject *const *args, P
 int formulas_init(void) {
     loops = PICK(formula_loops);
     products = PICK(elementwise_loops);
+    casts = PICK(cast_loops);
     for (native_type type = TYPE_F32; type <= TYPE_F64; type++)
         if (!cosines[type].loop && !(native_numpy_loop("cos", type, &cosines[type]) && native_numpy_loop("sin", type, &sines[type])))
             return -1;
@@ -314,6 +373,7 @@ const native_spec formulas_kernels[] = {
     FORMULAS(FORMULA_SPEC)
     {"polygamma", run_polygamma, NULL, .ordered = true},
     {"frexp", run_frexp, NULL},
+    {"ldexp", run_ldexp, NULL, .ordered = true},
     {"complex", run_complex, NULL},
     {"polar", run_polar, NULL},
     {NULL, NULL, NULL},

@@ -13,12 +13,13 @@
     X(erfcx, 1) X(log_ndtr, 1) X(ndtri, 1)                                                                    \
     X(relu_backward, 2) X(leaky_relu_backward, 2) X(tanh_backward, 2) X(sigmoid_backward, 2)                  \
     X(hardsigmoid_backward, 2) X(hardswish_backward, 2)                                                       \
-    X(entr, 1) X(atan2, 2) X(copysign, 2) X(heaviside, 2) X(xlogy, 2) X(xlog1py, 2) X(gcd, 2) X(lcm, 2) X(bitwise_left_shift, 2) X(bitwise_right_shift, 2) X(igamma, 2) X(igammac, 2) X(zeta, 2) \
+    X(entr, 1) X(atan2, 2) X(copysign, 2) X(fmax, 2) X(fmin, 2) X(heaviside, 2) X(xlogy, 2) X(xlog1py, 2) X(gcd, 2) X(lcm, 2) X(bitwise_left_shift, 2) X(bitwise_right_shift, 2) X(igamma, 2) X(igammac, 2) X(zeta, 2) \
     X(add_scaled, 2) X(addcdiv, 3) X(addcmul, 3) X(lerp, 3)
 
 #define FORMULA_NUMBER(name, inputs) FORMULA_##name,
 enum {
     FORMULAS(FORMULA_NUMBER)
+    FORMULA_ldexp, /* whose second operand has a type of its own */
     /* Where the weight is one number, under a half and over. */
     FORMULA_lerp_near, FORMULA_lerp_far,
     /* Where infinities become the largest and the least number, which is a clamp. */
@@ -29,7 +30,8 @@ enum {
 typedef void (*formula_loop)(const double *numbers, char *const *data, const ptrdiff_t *steps, ptrdiff_t count);
 
 typedef struct {
-    formula_loop of[FORMULA_COUNT][TYPES]; /* NULL where there is none: NumPy's turn */
+    /* NULL where there is none: NumPy's turn. Those of half types take floats, where the ones of floats do not round as they do. */
+    formula_loop of[FORMULA_COUNT][TYPES];
     double (*squares[2])(const void *x, ptrdiff_t count); /* their sum */
     void (*pairs[2])(const void *x, const void *y, void *made, ptrdiff_t count); /* x and y side by side */
     void (*parts[2])(const void *x, void *mantissa, int32_t *exponent, ptrdiff_t count); /* TYPE_F32, TYPE_F64 */

@@ -21,13 +21,12 @@ static const struct {
     {"binary_cross_entropy", "h"}, {"binary_cross_entropy_backward", "h"},
     {"binary_cross_entropy_with_logits", "h"}, {"binary_cross_entropy_with_logits_backward", "h"},
     {"norm", "h"}, {"prod", "h"}, {"cumprod", "h"}, {"cumsum", "h"}, {"cumsum_back", "h"}, {"cummax", "h"}, {"cummin", "h"},
-    {"clamp", "h"}, {"clamp_min", "h"}, {"clamp_max", "h"}, {"leaky_relu", "h"}, {"relu_backward", "h"},
-    {"leaky_relu_backward", "h"}, {"tanh_backward", "h"}, {"sigmoid_backward", "h"}, {"logsumexp", "h"},
-    {"hardsigmoid_backward", "h"}, {"hardswish_backward", "h"},
+    {"clamp", "h"}, {"clamp_min", "h"}, {"clamp_max", "h"}, {"leaky_relu", "h"}, {"logsumexp", "h"},
+    {"frexp", "h"}, {"mode_dim", "h"}, {"isin", "h"}, {"searchsorted", "h"}, {"segment_reduce", "h"}, {"logcumsumexp", "h"},
+    {"adaptive_max", "h"}, {"fractional_max", "h"}, {"grid_sample", "h"}, {"grid_sample_backward", "h"}, {"soft_margin_loss", "h"}, {"soft_margin_loss_backward", "h"},
+    {"fold", "h"}, {"unfold", "h"}, {"topk", "h"},
     {"index_add", "h"}, {"scatter_reduce", "h"}, {"edge_pad_gradient", "h"}, {"embedding_gradient", "h"},
     {"bag", "h"},
-    {"elu", "h"}, {"selu", "h"}, {"celu", "h"}, {"softplus", "h"}, {"mish", "h"}, {"log_sigmoid", "h"},
-    {"softplus_backward", "h"}, {"mish_backward", "h"}, {"log_sigmoid_backward", "h"}, {"gelu_backward", "h"}, {"silu_backward", "h"},
     {"max_pool", "h"}, {"max_pool_indices", "h"}, {"max_pool_gradient", "h"}, {"avg_pool", "h"}, {"avg_pool_gradient", "h"},
     {"adaptive_avg_pool", "h"}, {"adaptive_avg_pool_gradient", "h"},
     {"standardize", "h="}, {"standardize_backward", "123"}, {"standardize_by", "h"},
@@ -65,6 +64,16 @@ static native_type common_half(PyObject *const *args, Py_ssize_t nargs, PyObject
 void native_retype_number(native_operand *operand, native_type from, native_type to) {
     int64_t number = operand->number;
     PICK(cast_loops)->cast[from][to]((char *[]){(char *)&number, operand->data}, (const ptrdiff_t[]){0, 0}, 1);
+}
+
+double native_rounded(double number, native_type type) {
+    uint16_t half;
+    float single = (float)number;
+    if (!native_is_half(type))
+        return number;
+    PICK(cast_loops)->cast[TYPE_F32][type]((char *const[]){(char *)&single, (char *)&half}, (const ptrdiff_t[]){0, 0}, 1);
+    PICK(cast_loops)->cast[type][TYPE_F32]((char *const[]){(char *)&half, (char *)&single}, (const ptrdiff_t[]){0, 0}, 1);
+    return single;
 }
 
 /* Takes the reference to `made`. */

@@ -19,4 +19,7 @@ PyObject *native_add_scaled_halves(PyObject *x, PyObject *y, double factor, PyOb
 /* The float that stands beside halves as one of them, and back: the number of an operand takes on another type. */
 void native_retype_number(native_operand *operand, native_type from, native_type to);
 
+/* A number as one of a half type; as it is where the type is another. */
+double native_rounded(double number, native_type type);
+
 #endif

@@ -37,8 +37,8 @@ typedef struct {
 static native_type begin(PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames, int arrays, PyObject **options,
                          line_run *run, npy_intp *lines, int *dim) {
     PyArrayObject *x = (PyArrayObject *)args[0];
-    native_type type = nargs == arrays ? native_real_type(args[0]) : TYPE_NONE;
-    if (type == TYPE_NONE || !kwnames || !native_options(args, nargs, kwnames, names, OPTIONS, options) || !options[DIM] ||
+    native_type type = nargs == arrays ? native_array_type(args[0]) : TYPE_NONE;
+    if (!native_is_floating(type) || !kwnames || !native_options(args, nargs, kwnames, names, OPTIONS, options) || !options[DIM] ||
         !PyLong_CheckExact(options[DIM]) || !PyArray_IS_C_CONTIGUOUS(x) || !PyArray_SIZE(x))
         return TYPE_NONE;
     *dim = (int)PyLong_AsLong(options[DIM]);
@@ -111,7 +111,7 @@ static PyObject *run_logcumsumexp(const native_kernel *kernel, PyObject *const *
         return made;
     }
     run.type = begin(args, nargs, kwnames, 1, options, &run.of, &lines, &dim);
-    PyArrayObject *made = run.type == TYPE_NONE ? NULL : native_empty(PyArray_NDIM(x), PyArray_DIMS(x), run.type);
+    PyArrayObject *made = run.type > TYPE_F64 ? NULL : native_empty(PyArray_NDIM(x), PyArray_DIMS(x), run.type);
     if (!made)
         return NULL;
     run.of.values = PyArray_BYTES(made);
@@ -142,7 +142,7 @@ static PyArrayObject *stretched(PyArrayObject *x, PyArrayObject *other) {
         if (two != shape[i] && two != 1)
             return NULL;
     }
-    PyArrayObject *made = native_empty(PyArray_NDIM(x), shape, native_real_type((PyObject *)x));
+    PyArrayObject *made = native_empty(PyArray_NDIM(x), shape, native_array_type((PyObject *)x));
     if (made && PyArray_CopyInto(made, x))
         Py_CLEAR(made);
     return made;
@@ -150,8 +150,8 @@ static PyArrayObject *stretched(PyArrayObject *x, PyArrayObject *other) {
 
 static PyObject *run_cross(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     PyArrayObject *first = (PyArrayObject *)args[0], *second = (PyArrayObject *)args[nargs > 1];
-    if (nargs == 2 && kwnames && PyTuple_GET_SIZE(kwnames) == 1 && native_real_type(args[0]) != TYPE_NONE &&
-        native_real_type(args[1]) != TYPE_NONE && PyArray_NDIM(first) == PyArray_NDIM(second) &&
+    if (nargs == 2 && kwnames && PyTuple_GET_SIZE(kwnames) == 1 && native_is_floating(native_array_type(args[0])) &&
+        native_is_floating(native_array_type(args[1])) && PyArray_NDIM(first) == PyArray_NDIM(second) &&
         !(PyArray_IS_C_CONTIGUOUS(first) && PyArray_IS_C_CONTIGUOUS(second) && PyArray_SAMESHAPE(first, second))) {
         /* The same of copies that lie in row-major order. */
         PyArrayObject *one = stretched(first, second), *other = one ? stretched(second, first) : NULL;
@@ -166,7 +166,7 @@ static PyObject *run_cross(const native_kernel *kernel, PyObject *const *args, P
     npy_intp lines;
     int dim;
     native_type type = begin(args, nargs, kwnames, 2, options, &run, &lines, &dim);
-    if (type == TYPE_NONE || native_real_type(args[1]) != type)
+    if (type == TYPE_NONE || native_array_type(args[1]) != type)
         return NULL;
     PyArrayObject *x = (PyArrayObject *)args[0], *y = (PyArrayObject *)args[1];
     if (run.size != 3 || !PyArray_IS_C_CONTIGUOUS(y) || !PyArray_SAMESHAPE(x, y))
@@ -178,24 +178,31 @@ static PyObject *run_cross(const native_kernel *kernel, PyObject *const *args, P
     run.values = PyArray_BYTES(made);
     if (type == TYPE_F32)
         CROSS(float)
+    else if (native_is_half(type))
+        loops->crosses[type == TYPE_F16](PyArray_DATA(x), PyArray_DATA(y), PyArray_DATA(made), lines, run.after);
     else
         CROSS(double)
     return (PyObject *)made;
 }
 
-#define DIFFER(type)                                                                                          \
+#define OTHER(x, y) ((x) != (y))
+/* By their bits, of which those below the sign are over `most` in a NaN, and all zero in a zero. */
+#define OTHER_HALF(x, y, most) (((x) != (y) || ((x) & 0x7fff) > (most)) && (((x) | (y)) & 0x7fff))
+#define OTHER_BF16(x, y) OTHER_HALF(x, y, 0x7f80)
+#define OTHER_F16(x, y) OTHER_HALF(x, y, 0x7c00)
+#define DIFFER(type, OTHER)                                                                                   \
     for (npy_intp begin = 0; same && begin < count; begin += 1024) {                                          \
         npy_intp end = begin + 1024 < count ? begin + 1024 : count;                                           \
         int unequal = 0;                                                                                      \
         for (npy_intp i = begin; i < end; i++)                                                                \
-            unequal |= ((const type *)a)[i] != ((const type *)b)[i];                                          \
+            unequal |= OTHER(((const type *)a)[i], ((const type *)b)[i]);                                     \
         same = !unequal;                                                                                      \
     }
 
 /* Stops behind the first thousand among which two differ. */
 static PyObject *run_equal(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     native_type type = nargs == 2 && !kwnames ? native_array_type(args[0]) : TYPE_NONE;
-    if (type == TYPE_NONE || type == TYPE_BF16 || type == TYPE_F16 || native_array_type(args[1]) != type)
+    if (type == TYPE_NONE || native_array_type(args[1]) != type)
         return NULL;
     PyArrayObject *x = (PyArrayObject *)args[0], *y = (PyArrayObject *)args[1];
     if (!PyArray_SAMESHAPE(x, y) || !PyArray_IS_C_CONTIGUOUS(x) || !PyArray_IS_C_CONTIGUOUS(y))
@@ -204,9 +211,13 @@ static PyObject *run_equal(const native_kernel *kernel, PyObject *const *args, P
     const npy_intp count = PyArray_SIZE(x);
     bool same = true;
     if (type == TYPE_F32)
-        DIFFER(float)
+        DIFFER(float, OTHER)
     else if (type == TYPE_F64)
-        DIFFER(double)
+        DIFFER(double, OTHER)
+    else if (type == TYPE_BF16)
+        DIFFER(uint16_t, OTHER_BF16)
+    else if (type == TYPE_F16)
+        DIFFER(uint16_t, OTHER_F16)
     else
         same = !memcmp(a, b, (size_t)(count * TYPE_SIZE[type]));
     if (!same && type == TYPE_BOOL) /* several bytes are true, where other bytes are seen as bools */

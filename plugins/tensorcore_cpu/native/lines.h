@@ -24,6 +24,8 @@ typedef struct {
     void (*row_sums[2])(const void *x, void *made, ptrdiff_t n);
     void (*column_sums[2])(const void *x, void *made, ptrdiff_t n, ptrdiff_t inner, ptrdiff_t width);
     void (*short_sums[2])(const void *x, void *made, ptrdiff_t n, ptrdiff_t rows); /* of up to SUM_COLUMNS short rows */
+    /* Cross products of halves, bfloat16 and float16, whose three parts are `step` elements apart; each product is rounded, as in PyTorch. */
+    void (*crosses[2])(const uint16_t *x, const uint16_t *y, uint16_t *made, ptrdiff_t lines, ptrdiff_t step);
     void (*added[2])(const void *x, double beta, const void *row, double factor, void *made, ptrdiff_t n); /* beta * x + factor * row */
 } line_loops;
 

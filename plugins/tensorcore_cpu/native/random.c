@@ -2,13 +2,15 @@
 #include "draws.h"
 #include "random.h"
 
+#include "cast.h"
+#include "halves.h"
 #include "rows.h"
 
-#include <float.h>
 #include <math.h>
 #include <string.h>
 
 DECLARE_LOOPS(random_loops, random_loops);
+DECLARE_LOOPS(cast_loops, cast_loops);
 
 static const random_loops *loops;
 
@@ -19,13 +21,6 @@ static const char *const TEXTS[DRAW_NAMES] = {
     "sigma", "numpy", "lend", "lend_normal",
 };
 PyObject *draw_names[DRAW_NAMES];
-
-enum { MANY = 1 << 14 }; /* numbers for which it is worth letting go of the GIL */
-
-/* What NumPy's capsule holds begins with the state. */
-typedef struct {
-    void *state;
-} bit_generator;
 
 int draw_kind(PyObject *name) {
     int kind = 0;
@@ -76,16 +71,32 @@ static void fill_at_once(int kind, native_type type, twister_state *state, void 
         loops->integers(state, out, count, (int64_t)a, (uint32_t)b);
 }
 
+/* Halves are rounded floats. */
+static void fill_halves(int kind, native_type type, twister_state *state, char *out, npy_intp count, double a, double b,
+                        const char *each) {
+    enum { PIECE = 512 };
+    float made[PIECE], chances[PIECE];
+    const native_loop in = PICK(cast_loops)->cast[type][TYPE_F32], back = PICK(cast_loops)->cast[TYPE_F32][type];
+    const ptrdiff_t half = TYPE_SIZE[type], full = sizeof(float);
+    for (npy_intp begin = 0; begin < count; begin += PIECE) {
+        const npy_intp piece = count - begin < PIECE ? count - begin : PIECE;
+        if (each)
+            in((char *const[]){(char *)each + begin * half, (char *)chances}, (const ptrdiff_t[]){half, full}, piece);
+        fill_at_once(kind, TYPE_F32, state, made, piece, a, b, each ? chances : NULL);
+        back((char *const[]){(char *)made, out + begin * half}, (const ptrdiff_t[]){full, half}, piece);
+    }
+}
+
 /* The same, without the GIL where it takes a while. */
 static void fill(int kind, native_type type, twister_state *state, void *out, npy_intp count, double a, double b,
                  const void *each) {
-    if (count < MANY) {
+    PyThreadState *thread = count < MANY ? NULL : PyEval_SaveThread();
+    if (native_is_half(type))
+        fill_halves(kind, type, state, out, count, a, b, each);
+    else
         fill_at_once(kind, type, state, out, count, a, b, each);
-    } else {
-        Py_BEGIN_ALLOW_THREADS
-        fill_at_once(kind, type, state, out, count, a, b, each);
-        Py_END_ALLOW_THREADS
-    }
+    if (thread)
+        PyEval_RestoreThread(thread);
 }
 
 #define ALL_WITHIN(type)                                              \
@@ -94,15 +105,25 @@ static void fill(int kind, native_type type, twister_state *state, void *out, np
         within &= p >= 0 && p <= 1;                                   \
     }
 
+/* The same of halves, by their bits: up to those of 1, or of the other zero. */
+static bool halves_within(const uint16_t *x, npy_intp size, uint16_t one) {
+    bool within = true;
+    for (npy_intp i = 0; i < size; i++)
+        within &= x[i] <= one || x[i] == 0x8000;
+    return within;
+}
+
 /* Whether an array of that type and shape lies in one piece, and all of it is from 0 to 1. */
 static bool probabilities(PyObject *object, native_type type, int ndim, const npy_intp *shape) {
     PyArrayObject *x = (PyArrayObject *)object;
-    if (native_real_type(object) != type || PyArray_NDIM(x) != ndim || !PyArray_CompareLists(PyArray_DIMS(x), shape, ndim) ||
+    if (native_array_type(object) != type || PyArray_NDIM(x) != ndim || !PyArray_CompareLists(PyArray_DIMS(x), shape, ndim) ||
         !PyArray_IS_C_CONTIGUOUS(x))
         return false;
     const npy_intp size = PyArray_SIZE(x);
     bool within = true;
-    if (type == TYPE_F32) {
+    if (native_is_half(type)) {
+        within = halves_within(PyArray_DATA(x), size, type == TYPE_BF16 ? 0x3f80 : 0x3c00);
+    } else if (type == TYPE_F32) {
         ALL_WITHIN(float)
     } else {
         ALL_WITHIN(double)
@@ -122,8 +143,10 @@ static bool drawn_as(int kind, native_type type, double a, double b) {
         return type == TYPE_I64 || (type == TYPE_F32 && -whole <= a && a + b <= whole);
     case RANDOM:
         return type == TYPE_I64 || type == TYPE_F32 || type == TYPE_F64;
+    case UNIFORM:
+        return type == TYPE_F32 || type == TYPE_F64; /* whose digits are all drawn: of halves there are fewer */
     default:
-        return type == TYPE_F32 || type == TYPE_F64;
+        return native_is_floating(type);
     }
 }
 
@@ -139,7 +162,7 @@ PyObject *native_random(PyObject *module, PyObject *const *args, Py_ssize_t narg
     int ndim = native_sizes(args[2], shape, NATIVE_DIMS);
     native_type type = native_descr_type(args[3]);
     if (kind == BERNOULLI && PyArray_Check(args[4])) {
-        if ((type != TYPE_F32 && type != TYPE_F64) || ndim < 0 || !probabilities(args[4], type, ndim, shape))
+        if (!native_is_floating(type) || ndim < 0 || !probabilities(args[4], type, ndim, shape))
             Py_RETURN_NONE;
         kind = FLIPS;
         a = 0;
@@ -274,141 +297,6 @@ PyObject *native_overwrite_normals(PyObject *module, PyObject *const *args, Py_s
         !native_double(args[5], &deviation) || (args[1] != Py_None && !PyFloat_CheckExact(args[1])))
         Py_RETURN_NONE;
     return serial_normals(args[0], args[1], args[3], type, (PyArrayObject *)Py_NewRef(args[2]), mean, deviation);
-}
-
-/* How many rows of so many numbers are drawn at a time. */
-static npy_intp rows_drawn(npy_intp columns) { return columns < 1024 ? 1024 / columns : 1; }
-
-/* The places of the `count` largest of each row's weights over what is drawn, the largest first, and of equal ones the lower
-   place; 0 over 0 is the least. `drawn` and `best` are room for rows_drawn(columns) rows and for `count`. */
-static void choose(twister_state *state, const float *weights, npy_intp rows, npy_intp columns, npy_intp count, float *drawn,
-                   float *best, int64_t *places) {
-    const npy_intp most = rows_drawn(columns);
-    const float *ratio = drawn;
-    for (npy_intp row = 0; row < rows; row++, ratio += columns, places += count) {
-        if (row % most == 0) {
-            const npy_intp together = (rows - row < most ? rows - row : most) * columns;
-            loops->exponential_f32(state, drawn, together, -1.0);
-            for (npy_intp i = 0; i < together; i++)
-                drawn[i] = weights[row * columns + i] / drawn[i];
-            ratio = drawn;
-        }
-        npy_intp held = 0;
-        for (npy_intp i = 0; i < columns; i++) {
-            const float value = ratio[i] >= 0 ? ratio[i] : -1.0f;
-            if (held == count && !(value > best[count - 1]))
-                continue;
-            npy_intp at = held < count ? held++ : count - 1;
-            for (; at && value > best[at - 1]; at--) {
-                best[at] = best[at - 1];
-                places[at] = places[at - 1];
-            }
-            best[at] = value;
-            places[at] = i;
-        }
-    }
-}
-
-/* Whether all weights are at least 0 and finite, and some weight of each row is above 0; and the largest. By their bits, which are in
-   the order of such numbers, and of others larger. */
-static bool weighty(const float *weights, npy_intp rows, npy_intp columns, float *largest) {
-    const float finite = FLT_MAX;
-    uint32_t limit, least = UINT32_MAX, highest = 0;
-    memcpy(&limit, &finite, sizeof limit);
-    for (npy_intp row = 0; row < rows; row++, weights += columns) {
-        uint32_t most = 0;
-        for (npy_intp i = 0; i < columns; i++) {
-            const float weight = weights[i] + 0.0f; /* makes of both zeros one */
-            uint32_t bits;
-            memcpy(&bits, &weight, sizeof bits);
-            most = bits > most ? bits : most;
-        }
-        least = most < least ? most : least;
-        highest = most > highest ? most : highest;
-    }
-    memcpy(largest, &highest, sizeof highest);
-    return least > 0 && highest <= limit;
-}
-
-/* How many of the numbers, none of which is below the one before it, are below u. */
-static npy_intp count_below(const float *numbers, npy_intp count, double u) {
-    enum { FEW = 32 }; /* up to which all are looked at */
-    npy_intp below = 0;
-    if (count <= FEW) {
-        for (npy_intp i = 0; i < count; i++)
-            below += numbers[i] < u;
-        return below;
-    }
-    for (npy_intp left = count; left > 0;) {
-        const npy_intp half = left / 2;
-        const bool further = numbers[below + half] < u;
-        below = further ? below + half + 1 : below;
-        left = further ? left - half - 1 : half;
-    }
-    return below;
-}
-
-/* Places of each row's running sums that uniform numbers fall on. `sums` and `uniforms` are room for a row and for rows_drawn(count)
-   of `count`. */
-static void choose_again(twister_state *state, const float *weights, npy_intp rows, npy_intp columns, npy_intp count, float *sums,
-                         double *uniforms, int64_t *places) {
-    const npy_intp most = rows_drawn(count);
-    for (npy_intp row = 0; row < rows; row++, weights += columns, places += count) {
-        float sum = 0;
-        if (row % most == 0)
-            loops->uniform_f64(state, uniforms, (rows - row < most ? rows - row : most) * count, 0, 1);
-        for (npy_intp i = 0; i < columns; i++)
-            sums[i] = sum += weights[i];
-        for (npy_intp i = 0; i < columns; i++)
-            sums[i] /= sum;
-        sums[columns - 1] = 1;
-        for (npy_intp k = 0; k < count; k++)
-            places[k] = count_below(sums, columns, uniforms[row % most * count + k]);
-    }
-}
-
-/* (capsule, weights, count, replacement) -> places drawn of each row; None where these are not drawn here. */
-PyObject *native_multinomial(PyObject *module, PyObject *const *args, Py_ssize_t nargs) {
-    enum { FEW = 64 };
-    if (nargs != 4 || !PyCapsule_CheckExact(args[0]) || !PyLong_CheckExact(args[2]))
-        return PyErr_Format(PyExc_TypeError, "multinomial: expected a capsule, an array, an int and a bool, got %zd arguments", nargs);
-    const npy_intp count = PyLong_AsSsize_t(args[2]);
-    const bool again = args[3] == Py_True && count > 1;
-    if (native_real_type(args[1]) != TYPE_F32 || count < 1 || count > (again ? 1 << 24 : FEW)) {
-        PyErr_Clear();
-        Py_RETURN_NONE;
-    }
-    PyArrayObject *x = (PyArrayObject *)args[1];
-    const int ndim = PyArray_NDIM(x);
-    const npy_intp columns = ndim ? PyArray_DIM(x, ndim - 1) : 0, rows = ndim == 2 ? PyArray_DIM(x, 0) : 1;
-    const float *weights = PyArray_DATA(x);
-    float largest;
-    if (ndim < 1 || ndim > 2 || !PyArray_IS_C_CONTIGUOUS(x) || !rows || !columns || (columns < count && !again) || columns > 1 << 24 ||
-        !weighty(weights, rows, columns, &largest) || (again && largest > FLT_MAX / (float)(2 * columns))) /* no sum is infinite */
-        Py_RETURN_NONE;
-    const bit_generator *generator = PyCapsule_GetPointer(args[0], "BitGenerator");
-    if (!generator)
-        return NULL;
-    const npy_intp shape[2] = {ndim == 2 ? rows : count, count};
-    const size_t numbers = (size_t)(columns * (again ? 1 : rows_drawn(columns))) * sizeof(float), sums = (numbers + 63) & ~(size_t)63;
-    const size_t bytes = sums + (again ? (size_t)(count * rows_drawn(count)) * sizeof(double) : 0);
-    PyArrayObject *made = native_empty(ndim, shape, TYPE_I64);
-    char *room = native_scratch(bytes);
-    float *drawn = (float *)room, best[FEW];
-    if (!made || !room) {
-        Py_XDECREF(made);
-        native_scratch_free(room, bytes);
-        return PyErr_Occurred() ? NULL : PyErr_NoMemory();
-    }
-    PyThreadState *thread = rows * (columns + count) < MANY ? NULL : PyEval_SaveThread();
-    if (again)
-        choose_again(generator->state, weights, rows, columns, count, drawn, (double *)(room + sums), PyArray_DATA(made));
-    else
-        choose(generator->state, weights, rows, columns, count, drawn, best, PyArray_DATA(made));
-    if (thread)
-        PyEval_RestoreThread(thread);
-    native_scratch_free(room, bytes);
-    return (PyObject *)made;
 }
 
 int random_init(void) {

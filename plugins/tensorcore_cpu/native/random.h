@@ -42,4 +42,11 @@ typedef struct {
     void (*shuffle)(twister_state *state, int64_t *out, ptrdiff_t count);
 } random_loops;
 
+/* What NumPy's capsule holds begins with the state. */
+typedef struct {
+    void *state;
+} bit_generator;
+
+enum { MANY = 1 << 14 }; /* numbers for which it is worth letting go of the GIL */
+
 #endif

@@ -1,6 +1,7 @@
 /* Images read at any places, and the gradients of the images and of the places: what `grid_sample` takes. */
 #include "sample.h"
 
+#include "halves.h"
 #include "rows.h"
 
 #include <string.h>
@@ -34,7 +35,7 @@ static int word(PyObject *option, const char *const *words, int count) {
 
 /* What x (batch, channels, *sizes) and grid (batch, *counts, dims) ask for; false for what NumPy's kernel takes. */
 static bool read_what(PyObject *const *args, PyObject *const *options, native_type type, sample_what *what) {
-    if (native_real_type(args[0]) != type || native_real_type(args[1]) != type)
+    if (!native_is_floating(type) || native_array_type(args[0]) != type || native_array_type(args[1]) != type)
         return false;
     PyArrayObject *x = (PyArrayObject *)args[0], *grid = (PyArrayObject *)args[1];
     const int ndim = PyArray_NDIM(x);
@@ -98,13 +99,24 @@ static sample_run run_of(const sample_what *what, native_type type) {
                         .blocks = (what->places + SAMPLE_BLOCK - 1) / SAMPLE_BLOCK};
 }
 
+/* The same call with floats in the place of halves, whose places are rounded at each step all the same. */
+static PyObject *with_floats(const native_kernel *kernel, native_type half, PyObject *const *args, Py_ssize_t nargs,
+                             PyObject *kwnames) {
+    static const int steps[TYPES] = {[TYPE_BF16] = SAMPLE_BF16, [TYPE_F16] = SAMPLE_F16};
+    native_kernel stepping = *kernel;
+    stepping.data = &steps[half];
+    return native_widened(&stepping, args, nargs, kwnames);
+}
+
 static PyObject *run_forward(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     PyObject *options[OPTIONS];
     sample_what what;
-    const native_type type = nargs == 2 ? native_real_type(args[0]) : TYPE_NONE;
-    if (type == TYPE_NONE || !native_options(args, nargs, kwnames, names, OPTIONS, options) ||
-        !read_what(args, options, type, &what))
+    const native_type type = nargs == 2 ? native_array_type(args[0]) : TYPE_NONE;
+    if (!native_options(args, nargs, kwnames, names, OPTIONS, options) || !read_what(args, options, type, &what))
         return NULL;
+    if (native_is_half(type))
+        return with_floats(kernel, type, args, nargs, kwnames);
+    what.steps = kernel->data ? *(const int *)kernel->data : SAMPLE_FULL;
     PyArrayObject *x = native_dense(args[0]), *grid = x ? native_dense(args[1]) : NULL, *made = NULL;
     if (grid) {
         npy_intp shape[NATIVE_DIMS] = {PyArray_DIM(x, 0), PyArray_DIM(x, 1)};
@@ -126,16 +138,18 @@ static PyObject *run_forward(const native_kernel *kernel, PyObject *const *args,
 static PyObject *run_backward(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     PyObject *options[OPTIONS];
     sample_what what;
-    const native_type type = nargs == 3 ? native_real_type(args[0]) : TYPE_NONE;
-    if (type == TYPE_NONE || !native_options(args, nargs, kwnames, names, OPTIONS, options) ||
-        !read_what(args + 1, options, type, &what))
+    const native_type type = nargs == 3 ? native_array_type(args[0]) : TYPE_NONE;
+    if (!native_options(args, nargs, kwnames, names, OPTIONS, options) || !read_what(args + 1, options, type, &what))
         return NULL;
+    what.steps = kernel->data ? *(const int *)kernel->data : SAMPLE_FULL;
     PyObject *needs = options[NEEDS];
     PyArrayObject *dense[3] = {NULL}, *image = NULL, *places = NULL;
     const npy_intp planes = PyArray_DIM((PyArrayObject *)args[1], 0) * what.channels;
     if (!needs || !PyTuple_Check(needs) || PyTuple_GET_SIZE(needs) != 2 ||
         PyArray_SIZE((PyArrayObject *)args[0]) != planes * what.places)
         return NULL;
+    if (native_is_half(type))
+        return with_floats(kernel, type, args, nargs, kwnames);
     bool ready = true;
     for (int k = 0; k < 3; k++)
         ready = ready && (dense[k] = native_dense(args[k]));

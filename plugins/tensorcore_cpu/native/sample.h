@@ -7,11 +7,13 @@
 enum { SAMPLE_LINEAR, SAMPLE_NEAREST, SAMPLE_CUBIC, SAMPLE_MODES };
 enum { SAMPLE_ZEROS, SAMPLE_BORDER, SAMPLE_REFLECTION, SAMPLE_PADDINGS };
 
+enum { SAMPLE_FULL, SAMPLE_BF16, SAMPLE_F16 }; /* what places are rounded to at each step, as PyTorch rounds those of half types */
+
 enum { SAMPLE_BLOCK = 64 }; /* places whose weights are worked out at a time */
 
 /* Images (channels, *size) at `places` places of `dims` coordinates each, the last dim of the image first. */
 typedef struct {
-    int dims, mode, padding;
+    int dims, mode, padding, steps;
     bool corners;
     ptrdiff_t size[3], plane, channels, places;
 } sample_what;

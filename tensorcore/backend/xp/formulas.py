@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from tensorcore import dtypes
 
 if TYPE_CHECKING:
     from tensorcore.backend.base import Kernel, Native
@@ -20,42 +24,67 @@ _JOINS = {
 
 
 def kernels(backend: XPBackend) -> dict[str, Kernel]:
-    """The family's kernels for one backend; those of floats take float32 and float64."""
+    """The family's kernels for one backend."""
     xp = backend.xp
 
+    def placed(made: Native, out: Any) -> Native:
+        if out is None:
+            return xp.asarray(made)
+        out[...] = made
+        return out
+
+    def single(kernel: Callable[..., Native]) -> Callable[..., Native]:
+        """``kernel`` that computes with narrow floats in single precision, and rounds once."""
+
+        @wraps(kernel)
+        def run(x: Native, *others: Any, **options: Any) -> Native:
+            if x.itemsize > 2:
+                return kernel(x, *others, **options)
+            out = options.pop("out", None)
+            wide = [one.astype(np.float32) if hasattr(one, "astype") else one for one in (x, *others)]
+            return placed(kernel(*wide, **options).astype(x.dtype), out)
+
+        return run
+
+    @single
     def hardsigmoid(x: Native) -> Native:
         return xp.asarray(xp.clip(x + 3, 0, 6) / 6)
 
+    @single
     def hardswish(x: Native) -> Native:
         return xp.asarray(x * xp.clip(x + 3, 0, 6) / 6)
 
     def hardshrink(x: Native, *, lambd: float = 0.5) -> Native:
-        return xp.where(xp.abs(x) <= lambd, x.dtype.type(0), x)
+        return xp.where(xp.abs(x) <= x.dtype.type(lambd), x.dtype.type(0), x)
 
+    @single
     def softshrink(x: Native, *, lambd: float = 0.5) -> Native:
         if lambd < 0:
             raise ValueError(f"expected lambd of at least 0, got {lambd}")
         return xp.asarray(x - xp.clip(x, -lambd, lambd))
 
+    @single
     def threshold(x: Native, *, threshold: float, value: float) -> Native:
         """``value`` where an element is at most ``threshold``."""
         return xp.where(x <= x.dtype.type(threshold), x.dtype.type(value), x)
 
     def nan_to_num(x: Native, *, nan: Any = 0.0, posinf: Any = None, neginf: Any = None, out: Any = None) -> Native:
         """None stands for the largest and the least number of the dtype."""
-        most = np.finfo(x.dtype).max
+        most = dtypes.finfo(backend.dtype_of(x)).max
         made = xp.where(xp.isnan(x), x.dtype.type(nan or 0), x)
-        made = xp.where(made == np.inf, most if posinf is None else x.dtype.type(posinf), made)
-        return placed(xp.where(made == -np.inf, -most if neginf is None else x.dtype.type(neginf), made), out)
+        made = xp.where(made == np.inf, x.dtype.type(most if posinf is None else posinf), made)
+        return placed(xp.where(made == -np.inf, x.dtype.type(-most if neginf is None else neginf), made), out)
 
     def logit(x: Native, *, eps: float | None = None, out: Any = None) -> Native:
-        """Of each element kept within ``eps`` and ``1 - eps``, where that is a number."""
-        kept = x if eps is None else xp.clip(x, eps, 1 - eps)
-        return backend.kernels["log"](xp.asarray(kept / (1 - kept)), out=out)
+        """Of each element kept within ``eps`` and ``1 - eps``, where that is a number; every step is rounded."""
+        one = x.dtype.type(1)
+        kept = x if eps is None else xp.clip(x, x.dtype.type(eps), one - x.dtype.type(eps)).astype(x.dtype, copy=False)
+        return backend.kernels["log"](xp.asarray(kept / (one - kept)), out=out)
 
     def heaviside(x: Native, y: Native, out: Any = None) -> Native:
         return placed(xp.where(x == 0, y, (x > 0).astype(x.dtype)), out)
 
+    @single
     def addcdiv(x: Native, y: Native, z: Native, *, value: Any = 1, out: Any = None) -> Native:
         """``x + value * y / z``"""
         return placed(x + (y * x.dtype.type(value)) / z, out)
@@ -64,6 +93,7 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         """``x + alpha * y``"""
         return placed(x + y * x.dtype.type(alpha), out)
 
+    @single
     def addcmul(x: Native, y: Native, z: Native, *, value: Any = 1, out: Any = None) -> Native:
         """``x + value * y * z``"""
         return placed(x + (y * x.dtype.type(value)) * z, out)
@@ -83,30 +113,21 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         """Their quotient, 1 where the angle is 0."""
         return xp.where(angle == 0, angle.dtype.type(1), sine / xp.where(angle == 0, angle.dtype.type(1), angle))
 
+    @single
     def sinc(x: Native, *, out: Any = None) -> Native:
-        if x.itemsize == 2:  # the angle has more digits than they do
-            return placed(sinc(x.astype(np.float32)).astype(x.dtype), out)
         angle = x * x.dtype.type(np.pi)
         return placed(over(xp.sin(angle), angle), out)
 
     def spherical_bessel_j0(x: Native, *, out: Any = None) -> Native:
         return placed(xp.where(xp.isinf(x), x.dtype.type(0), over(xp.sin(x), x)), out)
 
-    def placed(made: Native, out: Any) -> Native:
-        if out is None:
-            return xp.asarray(made)
-        out[...] = made
-        return out
-
+    @single
     def lerp(x: Native, y: Native, weight: Any, out: Any = None) -> Native:
         """From whichever end is nearer; ``weight`` is a float or an array."""
         difference = y - x
         if isinstance(weight, float):
-            made = (
-                x + x.dtype.type(weight) * difference
-                if abs(weight) < 0.5
-                else y - difference * x.dtype.type(1 - weight)
-            )
+            near = abs(weight) < 0.5
+            made = x + x.dtype.type(weight) * difference if near else y - difference * x.dtype.type(1 - weight)
             return placed(made, out)
         return placed(xp.where(xp.abs(weight) < 0.5, x + weight * difference, y - difference * (1 - weight)), out)
 
@@ -114,6 +135,12 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         """Mantissas and int32 exponents; of infinities and NaN the exponent is 0."""
         mantissa, exponent = xp.frexp(x)
         return mantissa, xp.where(xp.isfinite(x), exponent, 0).astype(np.int32)
+
+    def ldexp(x: Native, n: Native, *, out: Any = None) -> Native:
+        """``x`` times two to the power of integers, rounded once."""
+        wide = x.astype(np.float32) if x.itemsize == 2 else x
+        made = xp.ldexp(wide, xp.clip(n.astype(np.int64), -2200, 2200).astype(np.int32))
+        return placed(made.astype(x.dtype, copy=False), out)
 
     def equal(x: Native, y: Native) -> bool:
         """Whether two arrays of one shape have equal elements."""
@@ -224,7 +251,7 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
 
     made: dict[str, Any] = {function.__name__: function for function in (
         hardsigmoid, hardswish, hardshrink, softshrink, threshold, nan_to_num, logit, heaviside, add_scaled, addcdiv, addcmul, addr,
-        polar, frac, lerp, sinc, spherical_bessel_j0, frexp, equal, histc, histogram, isin, pdist, cdist, renorm, block_diag,
+        polar, frac, lerp, sinc, spherical_bessel_j0, frexp, ldexp, equal, histc, histogram, isin, pdist, cdist, renorm, block_diag,
         cosine_similarity, pairwise_distance,
     )}  # fmt: skip
     if hasattr(xp.bitwise_xor, "reduce"):

@@ -126,7 +126,7 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
             starts = xp.full((*drawn.shape[:2], count), n - k, np.int64)
             if count > 1:
                 alpha = drawn.dtype.type(n - k) / drawn.dtype.type(count - 1)
-                at = xp.arange(count - 1, dtype=drawn.dtype)
+                at = xp.arange(count - 1).astype(drawn.dtype)
                 starts[..., :-1] = ((at + sample) * alpha).astype(np.int64) - (sample * alpha).astype(np.int64)
             reaches.append(xp.clip(starts, 0, n - k)[..., None] + xp.arange(k))
         return largest(x, reaches)

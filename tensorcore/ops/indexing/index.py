@@ -247,7 +247,7 @@ def number_of(self: Tensor, value: Any) -> Tensor:
     """A number as a 0-d tensor of the dtype and on the device of ``self``."""
     dtype = self.dtype
     whole = type(value) is int
-    if ((type(value) is float or whole) and dtype in PLAIN_FLOATS) or (
+    if ((type(value) is float or whole) and dtype.is_floating_point) or (
         whole and dtype in PLAIN_INTEGERS and LOWEST <= value <= HIGHEST
     ):
         return new_tensor(self.device.kernels["full"]((), value, dtype=dtype), dtype, self.device)

@@ -8,7 +8,7 @@ from typing import Any
 from tensorcore import dtypes
 from tensorcore.errors import ArgumentTypeError, DimensionError, DtypeError, ShapeError
 from tensorcore.ops import rules
-from tensorcore.ops.calls import PLAIN_FLOATS, apply
+from tensorcore.ops.calls import apply
 from tensorcore.ops.define import Op, without_derivative
 from tensorcore.ops.indexing.parse import long
 from tensorcore.ops.indexing.writing import both, call, renamed, same_dtype, scalar
@@ -72,7 +72,7 @@ def masked_fill(name: str, write: bool, input: Tensor, mask: Tensor, value: Any)
     elif (
         write
         and (type(value) is float or type(value) is int)
-        and input.dtype in PLAIN_FLOATS
+        and input.dtype.is_floating_point
         and input.native.shape == mask.native.shape
         and input.device is mask.device
         and is_free(input)

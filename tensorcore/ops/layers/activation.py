@@ -61,7 +61,7 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
 OPS["relu"].function = relu
 
 
-@composite(inputs="input", check=_floating("leaky_relu"), quick=PLAIN_FLOATS, usual="type(negative_slope) is float",
+@composite(inputs="input", check=_floating("leaky_relu"), quick=FLOATING, usual="type(negative_slope) is float",
            method=False, samples=samples.activation,
            grads=dict(input=lambda g, input, negative_slope: where(input > 0, g, g * negative_slope)))  # fmt: skip
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
@@ -128,7 +128,7 @@ def _elu_value(input: Tensor, alpha: float, scale: float, input_scale: float) ->
     return where(input > 0, input if scale == 1 else input * scale, low)
 
 
-@composite(inputs="input", check=_floating("elu"), quick=PLAIN_FLOATS, usual="type(alpha) is float",
+@composite(inputs="input", check=_floating("elu"), quick=FLOATING, usual="type(alpha) is float",
            method=False, samples=samples.activation,
            grads=dict(input=lambda g, input, alpha: _elu_grad(g, input, alpha, 1.0, 1.0)))  # fmt: skip
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
@@ -139,7 +139,7 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 _SELU_ALPHA, _SELU_SCALE = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
 
 
-@composite(inputs="input", check=_floating("selu"), quick=PLAIN_FLOATS, method=False, samples=samples.activation,
+@composite(inputs="input", check=_floating("selu"), quick=FLOATING, method=False, samples=samples.activation,
            backward_name="EluBackward0",
            grads=dict(input=lambda g, input: _elu_grad(g, input, _SELU_ALPHA, _SELU_SCALE, 1.0)))  # fmt: skip
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
@@ -154,7 +154,7 @@ def _check_celu(input: Tensor, alpha: float) -> tuple[Tensor, float]:
     return input, alpha
 
 
-@composite(inputs="input", check=_check_celu, quick=PLAIN_FLOATS, usual="type(alpha) is float and alpha",
+@composite(inputs="input", check=_check_celu, quick=FLOATING, usual="type(alpha) is float and alpha",
            method=False, samples=samples.activation,
            grads=dict(input=lambda g, input, alpha: _elu_grad(g, input, alpha, 1.0, 1.0 / alpha)))  # fmt: skip
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
@@ -191,7 +191,7 @@ def _gelu_grad(g: Tensor, input: Tensor, approximate: str) -> Tensor:
     return g * (share + input * (exp(input * input * -0.5) * (_SQRT_2_OVER_PI * 0.5)))
 
 
-@composite(inputs="input", check=_check_gelu, quick=PLAIN_FLOATS,
+@composite(inputs="input", check=_check_gelu, quick=FLOATING,
            usual="type(approximate) is str and approximate in ('none', 'tanh')",
            method=False, samples=samples.activation, grads=dict(input=_gelu_grad))  # fmt: skip
 def gelu(input: Tensor, approximate: str = "none", *, out: Tensor | None = None) -> Tensor:
@@ -206,7 +206,7 @@ def _silu_grad(g: Tensor, input: Tensor) -> Tensor:
     return g * conjugate(s * (input * (1 - s) + 1))
 
 
-@composite(inputs="input", check=_floating("silu", also=COMPLEX), quick=PLAIN_FLOATS, method=False, samples=samples.activation,
+@composite(inputs="input", check=_floating("silu", also=COMPLEX), quick=FLOATING, method=False, samples=samples.activation,
            grads=dict(input=_silu_grad))  # fmt: skip
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
     """``x * sigmoid(x)`` of each element."""
@@ -218,7 +218,7 @@ def _mish_grad(g: Tensor, input: Tensor) -> Tensor:
     return g * (t + input * s * (1 - t * t))
 
 
-@composite(inputs="input", check=_floating("mish"), quick=PLAIN_FLOATS, method=False, samples=samples.activation,
+@composite(inputs="input", check=_floating("mish"), quick=FLOATING, method=False, samples=samples.activation,
            grads=dict(input=_mish_grad))  # fmt: skip
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
     """``x * tanh(softplus(x))`` of each element."""
@@ -235,7 +235,7 @@ def _softplus_value(input: Tensor, beta: float, threshold: float) -> Tensor:
 
 
 @composite(
-    inputs="input", check=_floating("softplus"), quick=PLAIN_FLOATS,
+    inputs="input", check=_floating("softplus"), quick=FLOATING,
     usual="type(beta) is float and type(threshold) is float", method=False, samples=samples.activation,
     grads=dict(input=_softplus_grad),
 )  # fmt: skip
@@ -244,7 +244,7 @@ def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0, *, out: 
     return _softplus_value(input, beta, threshold)
 
 
-@composite(inputs="input", check=_floating("logsigmoid"), quick=PLAIN_FLOATS, method=False, samples=samples.activation,
+@composite(inputs="input", check=_floating("logsigmoid"), quick=FLOATING, method=False, samples=samples.activation,
            name="log_sigmoid", backward_name="LogSigmoidBackward0", grads=dict(input=lambda g, input: g * sigmoid(-input)))  # fmt: skip
 def logsigmoid(input: Tensor) -> Tensor:
     """``log(sigmoid(x))`` of each element, without a loss of digits."""
@@ -299,12 +299,12 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
 
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     """Each element, kept within 0 and 6."""
-    if not inplace and type(input) is Tensor and input.node is None and input.dtype in PLAIN_FLOATS:
+    if not inplace and type(input) is Tensor and input.node is None and input.dtype in FLOATING:
         return clamp(input, 0.0, 6.0)  # which that is, past what it checks: 0.7 us less
     return hardtanh(input, 0.0, 6.0, inplace)
 
 
-@composite(inputs="input", check=_floating("hardsigmoid"), quick=PLAIN_FLOATS, takes=PLAIN_FLOATS,
+@composite(inputs="input", check=_floating("hardsigmoid"), quick=FLOATING, takes=FLOATING,
            method=False, samples=samples.activation,
            grads=dict(input=lambda g, input: where((input > -3.0) & (input < 3.0), g * (1 / 6), 0.0)))  # fmt: skip
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
@@ -318,7 +318,7 @@ def _hardswish_grad(g: Tensor, input: Tensor) -> Tensor:
     return where(input <= -3.0, 0.0, where(input < 3.0, g * (input / 3 + 0.5), g))
 
 
-@composite(inputs="input", check=_floating("hardswish"), quick=PLAIN_FLOATS, takes=PLAIN_FLOATS,
+@composite(inputs="input", check=_floating("hardswish"), quick=FLOATING, takes=FLOATING,
            method=False, samples=samples.activation,
            grads=dict(input=_hardswish_grad))  # fmt: skip
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
@@ -352,7 +352,7 @@ def _check_threshold(input: Tensor, threshold: float, value: float) -> tuple[Any
     return input, int(threshold), int(value)
 
 
-@composite(inputs="input", check=_check_threshold, takes=PLAIN_FLOATS, method=False, samples=samples.threshold,
+@composite(inputs="input", check=_check_threshold, takes=FLOATING, method=False, samples=samples.threshold,
            grads=dict(input=lambda g, input, threshold: where(input <= threshold, 0.0, g)))  # fmt: skip
 def threshold(
     input: Tensor, threshold: float, value: float, inplace: bool = False, *, out: Tensor | None = None
@@ -361,7 +361,7 @@ def threshold(
     return where(input <= threshold, value, input)
 
 
-@composite(inputs="input", check=_floating("hardshrink"), quick=PLAIN_FLOATS, takes=PLAIN_FLOATS,
+@composite(inputs="input", check=_floating("hardshrink"), quick=FLOATING, takes=FLOATING,
            samples=samples.activation,
            grads=dict(input=lambda g, input, lambd: where((input >= -lambd) & (input <= lambd), 0.0, g)))  # fmt: skip
 def hardshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) -> Tensor:
@@ -378,7 +378,7 @@ def _check_softshrink(input: Tensor, lambd: float) -> tuple[Tensor, float]:
     return input, lambd
 
 
-@composite(inputs="input", check=_check_softshrink, quick=PLAIN_FLOATS, takes=PLAIN_FLOATS,
+@composite(inputs="input", check=_check_softshrink, quick=FLOATING, takes=FLOATING,
            method=False, samples=samples.activation,
            grads=dict(input=lambda g, input, lambd: where((input >= -lambd) & (input <= lambd), 0.0, g)))  # fmt: skip
 def softshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) -> Tensor:

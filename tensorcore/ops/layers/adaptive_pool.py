@@ -12,9 +12,9 @@ from tensorcore import dtypes
 from tensorcore.backend.windows import even_windows
 from tensorcore.errors import UnsupportedDtype, UsageError
 from tensorcore.ops import rules
-from tensorcore.ops.calls import PLAIN_FLOATS, apply
+from tensorcore.ops.calls import apply
 from tensorcore.ops.define import Op
-from tensorcore.ops.kinds import operation
+from tensorcore.ops.kinds import FLOATING, operation
 from tensorcore.ops.layers.pool import _avg, _batched, _max, _max_indices, _window, placed, taken
 from tensorcore.ops.operands import plain
 from tensorcore.ops.reductions.reduce import check_real
@@ -111,7 +111,7 @@ def _adaptive_max(op: str, ndim: int, input: Tensor, output_size: Any, return_in
     if options:
         made = apply(_max, (input,), options)
         return made if batched else made.squeeze(0)
-    if input.dtype in PLAIN_FLOATS and 0 not in input.native.shape and 0 not in wanted:
+    if input.dtype in FLOATING and 0 not in input.native.shape and 0 not in wanted:
         search = input.device.kernels["adaptive_max"]
         if search:
             made, indices = placed(input, search(input.native, counts=wanted), batched)

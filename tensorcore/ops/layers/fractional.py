@@ -7,12 +7,11 @@ from typing import Any
 
 from tensorcore import dtypes
 from tensorcore.errors import ArgumentError, ArgumentTypeError, DtypeError, ShapeError, UnsupportedDtype
-from tensorcore.ops.calls import PLAIN_FLOATS
 from tensorcore.ops.creation.create import arange
 from tensorcore.ops.creation.random import rand
 from tensorcore.ops.indexing.masked import take
 from tensorcore.ops.indexing.scatter import gather
-from tensorcore.ops.kinds import operation
+from tensorcore.ops.kinds import FLOATING, operation
 from tensorcore.ops.layers.conv import spread
 from tensorcore.ops.layers.pool import placed
 from tensorcore.ops.operands import check_tensors
@@ -82,7 +81,7 @@ def _pooled(
     if 0 in counts:
         none = input.new_empty((*front, *counts))
         return none, none.to(dtypes.int64)
-    ready = batch and input.dtype in PLAIN_FLOATS and drawn.device is input.device
+    ready = batch and input.dtype in FLOATING and drawn.device is input.device
     search = input.device.kernels["fractional_max"] if ready else None
     if search:
         taken = drawn.native if drawn.native.shape[0] == batch else drawn.detach()[:batch].native

@@ -10,7 +10,6 @@ from typing import Any
 from tensorcore import dtypes
 from tensorcore.errors import ArgumentError, ArgumentTypeError, DtypeError, KernelMissing, ShapeError, UnsupportedDtype
 from tensorcore.ops import rules
-from tensorcore.ops.calls import PLAIN_FLOATS
 from tensorcore.ops.creation.create import arange
 from tensorcore.ops.creation.grids import linspace
 from tensorcore.ops.fused import Fused
@@ -99,9 +98,6 @@ def grid_sample(input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mod
         warnings.warn(_CORNERS.format("grid_sample and affine_grid"), stacklevel=2)
         align_corners = False
     options = {"mode": mode, "padding_mode": padding_mode, "align_corners": bool(align_corners)}
-    # Each step of narrow ones is rounded to 16 bits, as PyTorch's: which element is the nearest depends on it.
-    if input.dtype not in PLAIN_FLOATS:
-        return _sampled(input, grid, **options)
     return _grid_sample((input, grid), options)
 
 
@@ -144,9 +140,10 @@ def grid_sampler_3d(
 def _sampled(input: Tensor, grid: Tensor, *, mode: str, padding_mode: str, align_corners: bool) -> Tensor:
     """Sampling in other ops.
 
-    A backend's kernel ``grid_sample(input, grid, *, mode, padding_mode, align_corners)`` takes what the function takes, of
-    float32 or float64, no size of the image being 0, and answers (batch, channels, *places);
+    A backend's kernel ``grid_sample(input, grid, *, mode, padding_mode, align_corners)`` takes what the function takes, no size
+    of the image being 0, and answers (batch, channels, *places);
     ``grid_sample_backward(g, input, grid, *, needs, ...)`` answers the gradients of both, None where ``needs`` is False.
+    Each step from a narrow float to its place in the image is rounded, as in PyTorch: which element is the nearest depends on it.
     """
     sizes = tuple(input.native.shape[2:])
     ndim = len(sizes)

@@ -9,11 +9,11 @@ from typing import Any
 from tensorcore import dtypes
 from tensorcore.errors import ArgumentError, ArgumentTypeError, DtypeError, ShapeError, UnsupportedDtype
 from tensorcore.ops import rules, samples
-from tensorcore.ops.calls import PLAIN_FLOATS, apply
+from tensorcore.ops.calls import apply
 from tensorcore.ops.define import Op, by_slope
 from tensorcore.ops.fused import Fused
 from tensorcore.ops.inplace import check_writable, written
-from tensorcore.ops.kinds import operation
+from tensorcore.ops.kinds import FLOATING, operation
 from tensorcore.ops.operands import NARROW, check_tensors
 from tensorcore.ops.reductions.reduce import over_dims, stored
 from tensorcore.ops.reductions.statistics import vector_norm
@@ -45,7 +45,7 @@ by_slope(log_softmax_op)
 
 
 def soft(op: Op, input: Tensor, dim: Any, dtype: Any, out: Any) -> Tensor:
-    if type(input) is Tensor and type(dim) is int and dtype is None and out is None and input.dtype in PLAIN_FLOATS:
+    if type(input) is Tensor and type(dim) is int and dtype is None and out is None and input.dtype in FLOATING:
         # The usual call: half of the time of what follows.
         rank, device = len(input.native.shape), input.device
         kernel = device.kernels[op.kernel]
@@ -154,7 +154,7 @@ def _over_last(
 ) -> Tensor:
     if (
         type(input) is Tensor
-        and (input.dtype in PLAIN_FLOATS or input.dtype in NARROW)
+        and input.dtype in FLOATING
         and type(normalized_shape) is tuple
         and len(normalized_shape) == 1
         and type(normalized_shape[0]) is int

@@ -12,7 +12,7 @@ from tensorcore.ops import rules
 from tensorcore.ops.calls import PLAIN_FLOATS, apply
 from tensorcore.ops.define import Op, same
 from tensorcore.ops.inplace import is_free
-from tensorcore.ops.kinds import operation
+from tensorcore.ops.kinds import FLOATING, operation
 from tensorcore.ops.linalg.products import (
     adjoint_times,
     conjugate,
@@ -64,7 +64,7 @@ _PLAIN = frozenset([int, float])
 _addmm, _addmv, _baddbmm = _adding("addmm"), _adding("addmv"), _adding("baddbmm")
 
 
-@before("add_product", record, PLAIN_FLOATS)
+@before("add_product", record, FLOATING)
 def _add_product(
     op: Op, input: Tensor, x: Tensor, y: Tensor, dims: tuple[int, int], beta: Any, alpha: Any, out: Any
 ) -> Tensor:
@@ -75,7 +75,7 @@ def _add_product(
         and type(input) is Tensor
         and x.dtype is y.dtype is input.dtype
         and x.device is y.device is input.device
-        and x.dtype in PLAIN_FLOATS
+        and x.dtype in FLOATING
         and (type(beta) is int or type(beta) is float)
         and (type(alpha) is int or type(alpha) is float)
         and out is None

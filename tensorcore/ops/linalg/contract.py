@@ -222,18 +222,23 @@ def _prepared(operand: Tensor, term: Names) -> tuple[Tensor, Names]:
     return operand, tuple(names)
 
 
+@lru_cache(maxsize=1)
+def _pathfinder() -> Any:
+    """What finds an order of contractions, where it is installed; looked for once, which takes a hundred microseconds."""
+    try:
+        from opt_einsum.paths import auto
+    except ImportError:
+        return None
+    return auto
+
+
 def _path(terms: list[Names], result: list[Any], sizes: dict[Any, int]) -> list[tuple[int, ...]]:
     """Pairs of positions to contract; each contraction's result goes to the end of the list."""
     count = len(terms)
-    if count > 2:
-        try:
-            from opt_einsum.paths import auto
-        except ImportError:
-            pass
-        else:
-            found = auto([set(term) for term in terms], set(result), sizes)
-            if all(len(pair) == 2 for pair in found):
-                return list(found)
+    if count > 2 and (auto := _pathfinder()) is not None:
+        found = auto([set(term) for term in terms], set(result), sizes)
+        if all(len(pair) == 2 for pair in found):
+            return list(found)
     # From left to right: after the first pair, the running product is at the end and the next operand in front.
     return [(0, 1)] + [(0, remaining - 1) for remaining in range(count - 1, 1, -1)] if count > 1 else []
 

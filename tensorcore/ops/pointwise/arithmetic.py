@@ -441,7 +441,7 @@ def _check_lerp(input: Tensor, end: Tensor, weight: Any) -> tuple[Any, ...]:
 
 
 @composite(
-    inputs="input end weight", check=_check_lerp, takes=PLAIN_FLOATS, numbers=True, writes=True, quick=PLAIN_FLOATS,
+    inputs="input end weight", check=_check_lerp, takes=FLOATING, numbers=True, writes=True, quick=FLOATING,
     samples=samples.lerp,
     grads=dict(input=lambda g, weight: g * conjugate(1 - weight), end=lambda g, weight: g * conjugate(weight),
                weight=lambda g, input, end: g * conjugate(end - input)),

@@ -9,7 +9,7 @@ from tensorcore.dtypes import kind_of
 from tensorcore.errors import ArgumentTypeError, DtypeError, UnsupportedDtype
 from tensorcore.ops.calls import PLAIN_FLOATS
 from tensorcore.ops.define import Op
-from tensorcore.ops.kinds import REAL, alias, composite, elementwise, method, operation
+from tensorcore.ops.kinds import FLOATING, REAL, alias, composite, elementwise, method, operation
 from tensorcore.ops.mixed import explain
 from tensorcore.ops.operands import (
     NARROW,
@@ -308,7 +308,7 @@ fmin = elementwise(
 )  # fmt: skip
 
 
-@composite(inputs="input", quick=PLAIN_FLOATS, takes=PLAIN_FLOATS, writes=True, samples=samples.unary,
+@composite(inputs="input", quick=FLOATING, takes=FLOATING, writes=True, samples=samples.unary,
            grads=dict(input=lambda g, input: where(input.isfinite(), g, 0.0)))  # fmt: skip
 def nan_to_num(
     input: Tensor,
@@ -346,7 +346,7 @@ def _check_heaviside(input: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
     return input.detach(), values.detach()
 
 
-@composite(inputs="input values", check=_check_heaviside, quick=PLAIN_FLOATS, takes=PLAIN_FLOATS, writes=True,
+@composite(inputs="input values", check=_check_heaviside, quick=FLOATING, takes=FLOATING, writes=True,
            samples=samples.heaviside)  # fmt: skip
 def heaviside(input: Tensor, values: Tensor, *, out: Tensor | None = None) -> Tensor:
     """0 below 0, 1 above, and ``values`` at 0."""

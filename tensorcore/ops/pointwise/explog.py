@@ -8,7 +8,7 @@ from typing import Any
 from tensorcore.dtypes import kind_of
 from tensorcore.errors import ArgumentError, ArgumentTypeError, DtypeError
 from tensorcore.ops import rules
-from tensorcore.ops.calls import PLAIN_FLOATS, apply
+from tensorcore.ops.calls import apply
 from tensorcore.ops.define import OPS, Op, by_slope
 from tensorcore.ops.inplace import usual_write
 from tensorcore.ops.kinds import (
@@ -112,7 +112,7 @@ def _masked(input: Tensor, edge: Tensor, slope: Tensor) -> Tensor:
 
 
 @composite(
-    inputs="input other", name="xlogy", method=False, quick=PLAIN_FLOATS,
+    inputs="input other", name="xlogy", method=False, quick=FLOATING,
     grads=dict(input=lambda g, input, other: _masked(input, other <= 0, g * other.log()),
                other=lambda g, input, other: g * input / other),
 )  # fmt: skip
@@ -121,7 +121,7 @@ def _xlogy_op(input: Tensor, other: Tensor) -> Tensor:
 
 
 @composite(
-    inputs="input other", name="xlog1py", method=False, quick=PLAIN_FLOATS,
+    inputs="input other", name="xlog1py", method=False, quick=FLOATING,
     grads=dict(input=lambda g, input, other: _masked(input, other <= -1, g * other.log1p()),
                other=lambda g, input, other: g * input / (other + 1)),
 )  # fmt: skip
@@ -129,7 +129,7 @@ def _xlog1py_op(input: Tensor, other: Tensor) -> Tensor:
     return where(other != other, math.nan, where(input == 0, 0.0, input * log1p(other)))
 
 
-@operation(samples=samples.xlogy, writes=True, overwritten=usual_write(OPS["xlogy"], PLAIN_FLOATS, None, numbers=False))
+@operation(samples=samples.xlogy, writes=True, overwritten=usual_write(OPS["xlogy"], FLOATING, None, numbers=False))
 def xlogy(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """``input * log(other)``: 0 where ``input`` is 0, NaN where ``other`` is NaN."""
     made = _xlogy_op(*(input, other) if alike(input, other) else _two_floats("xlogy", input, other))
@@ -170,7 +170,7 @@ def _logit_grad(g: Tensor, input: Tensor, eps: float | None) -> Tensor:
     return where((input >= eps) & (input <= 1 - eps), slope, 0.0)
 
 
-@composite(inputs="input", check=_check_logit, quick=PLAIN_FLOATS, takes=PLAIN_FLOATS, grads=dict(input=_logit_grad),
+@composite(inputs="input", check=_check_logit, quick=FLOATING, takes=FLOATING, grads=dict(input=_logit_grad),
            writes=True, samples=samples.logit)  # fmt: skip
 def logit(input: Tensor, eps: float | None = None, *, out: Tensor | None = None) -> Tensor:
     """``log(x / (1 - x))`` of each element; with ``eps`` of each kept within [eps, 1 - eps]."""
@@ -208,7 +208,7 @@ def polygamma(n: int, input: Tensor, *, out: Tensor | None = None) -> Tensor:
     n = rules.whole("polygamma", "n", n)
     if n < 0:
         raise DtypeError(f"polygamma: polygamma(n, x) does not support negative n, got {n}; pass an n of at least 0")
-    if input.dtype not in PLAIN_FLOATS:
+    if input.dtype not in FLOATING:
         compute = computes_in("polygamma", input)
         input = input if input.dtype is compute else input.to(compute)  # type: ignore[attr-defined]
     made = apply(_polygamma, (input,), {"n": n})

@@ -9,7 +9,7 @@ from tensorcore.errors import ArgumentTypeError, UnsupportedDtype
 from tensorcore.ops import rules
 from tensorcore.ops.calls import PLAIN_FLOATS
 from tensorcore.ops.inplace import is_free
-from tensorcore.ops.kinds import INTEGER, composite, operation
+from tensorcore.ops.kinds import FLOATING, INTEGER, composite, operation
 from tensorcore.ops.operands import NARROW, check_tensors, result_type
 from tensorcore.ops.output import store, written
 from tensorcore.ops.pointwise.choice import where
@@ -77,7 +77,7 @@ def frexp(input: Tensor, *, out: Any = None) -> Any:
     if type(input) is not Tensor:
         check_tensors("frexp", input=input)
     check_floating("frexp", input)
-    if input.dtype in PLAIN_FLOATS and (input.node is None or not mode.enabled):
+    if input.dtype in FLOATING and (input.node is None or not mode.enabled):
         kernel = input.device.kernels["frexp"]
         if kernel:
             parts = zip(kernel(input.native), (input.dtype, dtypes.int32), strict=True)
@@ -104,22 +104,6 @@ def _power(exponent: Tensor, like: Tensor) -> Tensor:
     return exponent.to(like.dtype).exp2()  # type: ignore[attr-defined, no-any-return]
 
 
-def _are_normal(exponents: Any, kind: Any, device: Any, dtype: Any) -> bool:
-    """Whether 2 to each of these integers is a normal number of the dtype; False where only the device could say."""
-    if not device.capabilities.host or not device.capabilities.values:
-        return False
-    if 0 in exponents.shape:
-        return True
-    kernels = device.kernels
-    low, high = (
-        kernels["index_bounds"](exponents)
-        if kind is dtypes.int64
-        else (kernels["lowest"](exponents), kernels["highest"](exponents))
-    )
-    least, most = _NORMAL[dtype]
-    return least <= low and high <= most  # type: ignore[no-any-return]
-
-
 def _times_whole_powers(input: Tensor, exponent: Tensor) -> Tensor:
     """``input * 2**exponent``, rounded once, whatever the power itself would be: three normal numbers make it.
 
@@ -137,33 +121,36 @@ def _times_whole_powers(input: Tensor, exponent: Tensor) -> Tensor:
     return made
 
 
-def _powers(input: Any, other: Any) -> Any:
-    """``2**other`` as a native array of the dtype of ``input``, to which it broadcasts, off the tape; None for other calls."""
+def _shifted(input: Any, other: Any, **place: Any) -> Any:
+    """``input * 2**other`` off the tape as a native array of the dtype of ``input``; None for other calls."""
     if not (
         type(input) is type(other) is Tensor
-        and input.dtype in PLAIN_FLOATS
-        and input.node is None
-        and other.node is None
+        and input.dtype in FLOATING
+        and other.device is input.device
+        and ((input.node is None and other.node is None) or not mode.enabled)
     ):
         return None
-    native, device, shape = other.native, input.device, input.native.shape
-    if other.device is not device or (native.shape != shape and rules.broadcast("ldexp", shape, native.shape) != shape):
-        return None
-    if other.dtype is not input.dtype:
-        if other.dtype.kind != "integer" or not _are_normal(native, other.dtype, device, input.dtype):
-            return None
-        native = device.kernels["cast"](native, dtype=input.dtype)
+    kernels = input.device.kernels
     try:
-        return device.kernels["exp2"](native)
-    except MemoryError:  # the complete call makes room
-        return None
+        if other.dtype.kind == "integer":
+            kernel = kernels["ldexp"]
+            return kernel(input.native, other.native, **place) if kernel else None
+        if other.dtype is input.dtype and input.dtype in PLAIN_FLOATS:
+            return kernels["mul"](input.native, kernels["exp2"](other.native), **place)
+    except (MemoryError, ValueError):  # the complete call makes room, or says what does not fit
+        pass
+    return None
 
 
 def _times_powers(input: Tensor, others: tuple[Any, ...], **options: Any) -> bool:
     """``ldexp`` in place, of a tensor that is free of others; whether it did."""
-    if len(others) != 1 or options or not is_free(input) or (power := _powers(input, others[0])) is None:
+    if len(others) != 1 or options or not is_free(input) or not isinstance(others[0], Tensor):
         return False
-    input.device.kernels["mul"](input.native, power, out=input.native)
+    shape, native = input.native.shape, input.native
+    if others[0].native.shape != shape and rules.broadcast("ldexp", shape, others[0].native.shape) != shape:
+        return False
+    if _shifted(input, others[0], out=native) is None:
+        return False
     written(input)
     return True
 
@@ -171,11 +158,9 @@ def _times_powers(input: Tensor, others: tuple[Any, ...], **options: Any) -> boo
 @operation(samples=samples.ldexp, writes=True, overwritten=_times_powers)
 def ldexp(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """``input * 2**other``."""
-    if out is None and (power := _powers(input, other)) is not None:
-        try:
-            return new_tensor(input.device.kernels["mul"](input.native, power), input.dtype, input.device)
-        except MemoryError:  # the complete call makes room
-            pass
+    if (native := _shifted(input, other)) is not None:
+        made = new_tensor(native, input.dtype, input.device)
+        return made if out is None else store("ldexp", made, out)
     check_tensors("ldexp", input=input, other=other)
     compute = result_type(input, other)
     if other.dtype.kind == "integer" and compute.kind != "complex":

@@ -6,7 +6,6 @@ from typing import Any
 
 from tensorcore.errors import UnsupportedDtype
 from tensorcore.ops import rules
-from tensorcore.ops.calls import PLAIN_FLOATS
 from tensorcore.ops.define import OPS, same
 from tensorcore.ops.kinds import (
     BOOL,
@@ -67,7 +66,7 @@ def _check_frac(input: Tensor) -> tuple[Tensor]:
     return (input,)
 
 
-@composite(inputs="input", check=_check_frac, grads=dict(input=same), quick=PLAIN_FLOATS, takes=PLAIN_FLOATS, writes=True,
+@composite(inputs="input", check=_check_frac, grads=dict(input=same), quick=FLOATING, takes=FLOATING, writes=True,
            samples=samples.off_integers)  # fmt: skip
 def frac(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """What is behind the point of each element, with its sign."""

@@ -8,9 +8,9 @@ from typing import Any
 from tensorcore import dtypes
 from tensorcore.errors import DimensionError, DtypeError, ShapeError
 from tensorcore.ops import rules, samples
-from tensorcore.ops.calls import PLAIN_FLOATS, apply
+from tensorcore.ops.calls import apply
 from tensorcore.ops.define import Op
-from tensorcore.ops.kinds import REAL
+from tensorcore.ops.kinds import FLOATING, REAL
 from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.output import store
 from tensorcore.ops.record import record
@@ -185,7 +185,7 @@ _argmin = Op("argmin", "input", "Where the smallest element is.", register=False
 def _where_extreme(op: Op, input: Tensor, dim: int | None, keepdim: bool, out: Any) -> Tensor:
     if type(input) is not Tensor:
         check_tensors(op.name, input=input)
-    if out is None and type(dim) is int and input.dtype in PLAIN_FLOATS:
+    if out is None and type(dim) is int and input.dtype in FLOATING:
         shape = input.native.shape
         if -len(shape) <= dim < len(shape) and 0 not in shape:
             at = dim % len(shape)

@@ -87,7 +87,7 @@ _shifted = Op("shifted", "input", "The elements moved along a dim, zeros before 
 def _scan(op: Op, input: Tensor, dim: int, dtype: Any, out: Any) -> Tensor:
     if type(input) is not Tensor:
         check_tensors(op.name, input=input)
-    if dtype is None and out is None and type(dim) is int and input.dtype in PLAIN_FLOATS:
+    if dtype is None and out is None and type(dim) is int and input.dtype.is_floating_point:
         ndim = len(input.native.shape)
         if -ndim <= dim < ndim:
             return apply(op, (input,), {"dim": dim % ndim})  # type: ignore[no-any-return]
@@ -110,7 +110,7 @@ def _scanned_over(kernel: str) -> Callable[..., bool]:
 
     def scanned_over(input: Tensor, given: tuple[Any, ...], **options: Any) -> bool:
         dim = given[0] if len(given) == 1 and not options else None
-        if type(dim) is not int or not is_free(input) or input.dtype not in PLAIN_FLOATS:
+        if type(dim) is not int or not is_free(input) or not input.dtype.is_floating_point:
             return False
         native, kernels = input.native, input.device.kernels
         ndim = len(native.shape)

@@ -9,7 +9,7 @@ from typing import Any
 from tensorcore import dtypes
 from tensorcore.errors import ArgumentTypeError, DtypeError, ShapeError
 from tensorcore.ops import rules, samples
-from tensorcore.ops.calls import PLAIN_FLOATS, apply
+from tensorcore.ops.calls import apply
 from tensorcore.ops.define import Op
 from tensorcore.ops.operands import check_tensors, factor, plain
 from tensorcore.ops.reductions.extreme import ties
@@ -188,7 +188,7 @@ def vector_norm(x: Tensor, ord: float = 2, dim: Dims = None, keepdim: bool = Fal
     """
     if (
         type(x) is Tensor
-        and x.dtype in PLAIN_FLOATS
+        and x.dtype.is_floating_point
         and dtype is out is None
         and type(ord) in (int, float)
         and 0 < ord < inf

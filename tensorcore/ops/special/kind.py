@@ -7,10 +7,9 @@ from typing import Any
 
 from tensorcore.errors import ArgumentTypeError
 from tensorcore.ops import rules
-from tensorcore.ops.calls import PLAIN_FLOATS
 from tensorcore.ops.define import OPS
 from tensorcore.ops.inplace import usual_write
-from tensorcore.ops.kinds import composite, computes_in, install
+from tensorcore.ops.kinds import FLOATING, composite, computes_in, install
 from tensorcore.ops.operands import NARROW
 from tensorcore.ops.pointwise.choice import where
 from tensorcore.ops.special.tables import Ratio
@@ -44,7 +43,7 @@ def of_one(
     function.__doc__ = doc
     grads = {} if grad is None else {"input": grad}
     enter = composite(inputs="input", check=check, grads=grads, samples=samples, method=method, writes=writes, name=name,
-                      backward_name=backward_name, quick=PLAIN_FLOATS)  # fmt: skip
+                      backward_name=backward_name, quick=FLOATING)  # fmt: skip
     call = enter(function)
     call.__module__ = formula.__module__
     OPS[name].off_tape = grad is None
@@ -78,20 +77,20 @@ def of_two(
 
     function.__doc__ = doc
     enter = composite(
-        inputs="input other", check=None, grads=grads, samples=samples, method=False, name=name, quick=PLAIN_FLOATS
+        inputs="input other", check=None, grads=grads, samples=samples, method=False, name=name, quick=FLOATING
     )
     inner = enter(function)
 
     def call(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
         if out is None and type(input) is Tensor and type(other) is Tensor and input.device is other.device:
-            # The usual call: two of one plain dtype, or one of them an order of integers.
+            # The usual call: two of one floating dtype, or one of them an order of integers.
             if input.dtype is other.dtype:
                 one, two = input, other
             elif input.dtype.kind == "integer":
                 one, two = _as(other.dtype, input), other
             else:
                 one, two = input, _as(input.dtype, other) if other.dtype.kind == "integer" else other
-            if one.dtype is two.dtype and one.dtype in PLAIN_FLOATS and one.node is None and two.node is None:
+            if one.dtype is two.dtype and one.dtype in FLOATING and one.node is None and two.node is None:
                 kernel = input.device.kernels[name]
                 try:
                     native = kernel(one.native, two.native) if kernel else None
@@ -108,12 +107,12 @@ def of_two(
     OPS[name].function, OPS[name].off_tape = call, not grads
     if not method:
         return call
-    direct = usual_write(OPS[name], PLAIN_FLOATS, None, numbers=False) if writes else None
+    direct = usual_write(OPS[name], FLOATING, None, numbers=False) if writes else None
     return install(call, name, writes=writes, overwritten=direct)
 
 
 def _as(dtype: Any, x: Tensor) -> Tensor:
-    if dtype not in PLAIN_FLOATS:
+    if dtype not in FLOATING:
         return x
     return new_tensor(x.device.kernels["cast"](x.native, dtype=dtype), dtype, x.device)
 

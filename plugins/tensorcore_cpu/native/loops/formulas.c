@@ -3,6 +3,7 @@
 #include "bessel.h"
 #include "functions.h"
 #include "gamma.h"
+#include "half.h"
 #include "loop.h"
 #include "normal.h"
 #include "wide.h"
@@ -192,6 +193,12 @@ static void logit_f32(const double *numbers, char *const *data, const ptrdiff_t 
 FORMULA_OF(f32, float, logit, 1, LOGIT(log__f32))
 #endif
 FORMULA_OF(f64, double, logit, 1, LOGIT(log__f64))
+/* Of half types PyTorch rounds each step: these take floats that are halves, and what they make is rounded as all is. */
+#define HALVED_LOGIT(rounded) y = x < a ? a : x > b ? b : x; y = rounded(y / rounded(1 - y)); made = log__f32(y)
+#define BF16_ROUNDED(x) bf16_value(bf16_of(x))
+#define F16_ROUNDED(x) f16_value(f16_of(x))
+FORMULA_OF(bf16, float, logit, 1, HALVED_LOGIT(BF16_ROUNDED))
+FORMULA_OF(f16, float, logit, 1, HALVED_LOGIT(F16_ROUNDED))
 
 #ifdef __AVX512F__
 #define ALONG(name, function)                                                                                 \
@@ -281,12 +288,27 @@ NEAR_OR_FAR(spherical_bessel_j0, TAN_MOST)
 
 FORMULA_OF(f32, float, copysign, 2, made = signed_as_f32(abs__f32(x), y))
 FORMULA_OF(f64, double, copysign, 2, made = signed_as_f64(abs__f64(x), y))
+/* By whole powers of two, rounded once: no product of a float and such a double is. Beyond these powers there is 0, or an infinity. */
+FORMULA_OF(f32, float, ldexp, 2, made = (float)(x * power_of_two_f64((int64_t)(y < -600 ? -600 : y > 600 ? 600 : y))))
+FORMULA_OF(f64, double, ldexp, 2, made = ldexp(x, (int)(y < -2200 ? -2200 : y > 2200 ? 2200 : y)))
+
+/* The other one where one is NaN. */
+FLOATS(FORMULA_OF, fmax, 2, made = (x >= y) | (y != y) ? x : y)
+FLOATS(FORMULA_OF, fmin, 2, made = (x <= y) | (y != y) ? x : y)
 FLOATS(FORMULA_OF, heaviside, 2, made = x == 0 ? y : x > 0)
 #define TIMES_LOG(log_of) made = y != y ? y : x == 0 ? 0 : x * log_of(y)
 FORMULA_OF(f32, float, xlogy, 2, TIMES_LOG(log__f32))
 FORMULA_OF(f64, double, xlogy, 2, TIMES_LOG(log__f64))
 FORMULA_OF(f32, float, xlog1py, 2, TIMES_LOG(log1p__f32))
 FORMULA_OF(f64, double, xlog1py, 2, TIMES_LOG(log1p__f64))
+#define BF16_LOG(x) BF16_ROUNDED(log__f32(x))
+#define BF16_LOG1P(x) BF16_ROUNDED(log1p__f32(x))
+#define F16_LOG(x) F16_ROUNDED(log__f32(x))
+#define F16_LOG1P(x) F16_ROUNDED(log1p__f32(x))
+FORMULA_OF(bf16, float, xlogy, 2, TIMES_LOG(BF16_LOG))
+FORMULA_OF(bf16, float, xlog1py, 2, TIMES_LOG(BF16_LOG1P))
+FORMULA_OF(f16, float, xlogy, 2, TIMES_LOG(F16_LOG))
+FORMULA_OF(f16, float, xlog1py, 2, TIMES_LOG(F16_LOG1P))
 
 static void igamma_f32(const double *numbers, char *const *data, const ptrdiff_t *steps, ptrdiff_t count) {
     incomplete_gammas(data, steps, count, false);
@@ -405,6 +427,8 @@ PAIRS(f32, float)
 PAIRS(f64, double)
 
 #define FLOAT_ENTRIES(name) [FORMULA_##name] = {[TYPE_F32] = name##_f32, [TYPE_F64] = name##_f64},
+#define ALL_ENTRIES(name)                                                                                     \
+    [FORMULA_##name] = {[TYPE_F32] = name##_f32, [TYPE_F64] = name##_f64, [TYPE_BF16] = name##_bf16, [TYPE_F16] = name##_f16},
 #define SINGLE_ENTRY(name) [FORMULA_##name] = {[TYPE_F32] = name##_f32},
 #define INTEGER_ENTRIES(name)                                                                                 \
     [FORMULA_##name] = {[TYPE_I8] = name##_i8, [TYPE_I16] = name##_i16, [TYPE_I32] = name##_i32,              \
@@ -412,10 +436,10 @@ PAIRS(f64, double)
 
 const formula_loops ISA(formula_loops) = {
     .of = {FLOAT_ENTRIES(hardswish) FLOAT_ENTRIES(hardsigmoid) FLOAT_ENTRIES(hardshrink) FLOAT_ENTRIES(softshrink) FLOAT_ENTRIES(threshold)
-           FLOAT_ENTRIES(nan_to_num) FLOAT_ENTRIES(nan_to_num_kept) FLOAT_ENTRIES(logit) SINGLE_ENTRY(atan) SINGLE_ENTRY(asin)
+           FLOAT_ENTRIES(nan_to_num) FLOAT_ENTRIES(nan_to_num_kept) ALL_ENTRIES(logit) SINGLE_ENTRY(atan) SINGLE_ENTRY(asin)
            SINGLE_ENTRY(acos) SINGLE_ENTRY(tan) SINGLE_ENTRY(atanh) SINGLE_ENTRY(asinh) SINGLE_ENTRY(acosh) SINGLE_ENTRY(sinh) SINGLE_ENTRY(cosh)
-           SINGLE_ENTRY(exp2) SINGLE_ENTRY(log2) SINGLE_ENTRY(log10) SINGLE_ENTRY(atan2) SINGLE_ENTRY(entr) FLOAT_ENTRIES(copysign) FLOAT_ENTRIES(heaviside)
-           FLOAT_ENTRIES(xlogy) FLOAT_ENTRIES(xlog1py) INTEGER_ENTRIES(gcd) INTEGER_ENTRIES(lcm)
+           SINGLE_ENTRY(exp2) SINGLE_ENTRY(log2) SINGLE_ENTRY(log10) SINGLE_ENTRY(atan2) SINGLE_ENTRY(entr) FLOAT_ENTRIES(copysign) FLOAT_ENTRIES(ldexp) FLOAT_ENTRIES(fmax) FLOAT_ENTRIES(fmin) FLOAT_ENTRIES(heaviside)
+           ALL_ENTRIES(xlogy) ALL_ENTRIES(xlog1py) INTEGER_ENTRIES(gcd) INTEGER_ENTRIES(lcm)
            INTEGER_ENTRIES(bitwise_left_shift) INTEGER_ENTRIES(bitwise_right_shift)
            FLOAT_ENTRIES(add_scaled) FLOAT_ENTRIES(addcdiv) FLOAT_ENTRIES(addcmul) FLOAT_ENTRIES(lerp) FLOAT_ENTRIES(lerp_near) FLOAT_ENTRIES(lerp_far)
            FLOAT_ENTRIES(frac) SINGLE_ENTRY(lgamma) SINGLE_ENTRY(digamma) SINGLE_ENTRY(trigamma) FLOAT_ENTRIES(relu_backward) FLOAT_ENTRIES(leaky_relu_backward)

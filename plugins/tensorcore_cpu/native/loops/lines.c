@@ -1,5 +1,6 @@
 /* The loops of distances of pairs, and of running logarithms of sums. */
 #include "functions.h"
+#include "half.h"
 #include "loop.h"
 
 #include "../lines.h"
@@ -181,6 +182,22 @@ ROW_SUMS(f64, double)
 ADDED(f32, float)
 ADDED(f64, double)
 
+#define CROSSES(half)                                                                                         \
+    ALWAYS_INLINE uint16_t less_##half(const uint16_t *x, const uint16_t *y, ptrdiff_t one, ptrdiff_t two) {  \
+        const float first = half##_value(half##_of(half##_value(x[one]) * half##_value(y[two])));             \
+        return half##_of(first - half##_value(half##_of(half##_value(x[two]) * half##_value(y[one]))));       \
+    }                                                                                                         \
+    static void crosses_##half(const uint16_t *x, const uint16_t *y, uint16_t *made, ptrdiff_t lines, ptrdiff_t step) { \
+        for (ptrdiff_t line = 0; line < lines; line++) {                                                      \
+            const ptrdiff_t at = line / step * 3 * step + line % step;                                        \
+            made[at] = less_##half(x + at, y + at, step, 2 * step);                                           \
+            made[at + step] = less_##half(x + at, y + at, 2 * step, 0);                                       \
+            made[at + 2 * step] = less_##half(x + at, y + at, 0, step);                                       \
+        }                                                                                                     \
+    }
+CROSSES(bf16)
+CROSSES(f16)
+
 const line_loops ISA(line_loops) = {{2 * LANES_F32, 2 * LANES_F64},
                                         {{euclid_f32, sizes_f32, largest_f32}, {euclid_f64, sizes_f64, largest_f64}},
                                         {{euclid_long_f32, sizes_long_f32, largest_long_f32},
@@ -188,4 +205,5 @@ const line_loops ISA(line_loops) = {{2 * LANES_F32, 2 * LANES_F64},
                                         {row_sums_f32, row_sums_f64},
                                         {column_sums_f32, column_sums_f64},
                                         {short_sums_f32, short_sums_f64},
+                                        {crosses_bf16, crosses_f16},
                                         {added_f32, added_f64}};

@@ -1,4 +1,5 @@
 /* The loops of images read at any places. */
+#include "half.h"
 #include "rows.h"
 
 #include "../sample.h"
@@ -7,6 +8,12 @@ ALWAYS_INLINE float floor__f32(float x) { return __builtin_floorf(x); }
 ALWAYS_INLINE double floor__f64(double x) { return __builtin_floor(x); }
 ALWAYS_INLINE float round__f32(float x) { return __builtin_rintf(x); }
 ALWAYS_INLINE double round__f64(double x) { return __builtin_rint(x); }
+
+/* A step on the way to a place. */
+ALWAYS_INLINE float step_f32(float x, int steps) {
+    return steps == SAMPLE_BF16 ? bf16_value(bf16_of(x)) : steps == SAMPLE_F16 ? f16_value(f16_of(x)) : x;
+}
+ALWAYS_INLINE double step_f64(double x, int steps) { return x; }
 
 /* A product and a sum stay two roundings: between two elements the gradient of a place has a jump, and which side a place is on
    is as PyTorch rounds it. */

@@ -10,16 +10,18 @@ typedef struct {
 /* What comes next is written without branches, so that all of a loop becomes vectors: & and | in the place of && and ||. */
 
 /* The place inside that one outside stands for, and its slope: 0 at the bounds themselves, as in PyTorch. */
-ALWAYS_INLINE REAL F(padded)(REAL x, REAL size, int padding, bool corners, REAL *slope) {
+#define STEP(x) F(step)(x, steps)
+ALWAYS_INLINE REAL F(padded)(REAL x, REAL size, int padding, bool corners, int steps, REAL *slope) {
     if (padding == SAMPLE_ZEROS)
         return x;
-    const REAL last = size - 1;
+    const REAL last = STEP(size - 1);
     if (padding == SAMPLE_REFLECTION) {
-        const REAL low = corners ? 0 : (REAL)-0.5, span = corners ? last : size;
-        const REAL from = x - low, away = F(abs_)(from), flips = F(floor_)(away / span), extra = away - flips * span;
-        const REAL odd = flips - 2 * F(floor_)(flips / 2), turned = span - extra, sign = from < 0 ? (REAL)-1 : (REAL)1;
+        const REAL low = corners ? 0 : (REAL)-0.5, span = corners ? size - 1 : size;
+        const REAL from = STEP(x - low), away = F(abs_)(from), flips = F(floor_)(STEP(away / span));
+        const REAL extra = STEP(away - STEP(flips * span)), turned = STEP(span - extra);
+        const REAL odd = flips - 2 * F(floor_)(flips / 2), sign = from < 0 ? (REAL)-1 : (REAL)1;
         *slope *= odd == 0 ? sign : -sign;
-        x = (odd == 0 ? extra : turned) + low;
+        x = STEP((odd == 0 ? extra : turned) + low);
     }
     *slope = (x > 0) & (x < last) ? *slope : 0;
     x = x > 0 ? x : 0; /* NaN is the first element, and so is all of a plane that has no other (span is 0) */
@@ -32,13 +34,14 @@ ALWAYS_INLINE INT F(inside)(REAL x, REAL size) {
     return (INT)x;
 }
 
-/* Works out a line from a block of coordinates along a dim of that length. */
-ALWAYS_INLINE void F(place)(int mode, int padding, bool corners, const REAL *grid, ptrdiff_t length, F(sample_line) *line) {
+/* Works out a line from the first `count` of a block of coordinates along a dim of that length. */
+ALWAYS_INLINE void F(place)(int mode, int padding, bool corners, int steps, const REAL *grid, ptrdiff_t length, ptrdiff_t count,
+                            F(sample_line) *line) {
     const REAL size = (REAL)length, scale = corners ? (size - 1) / 2 : size / 2, shift = corners ? 0 : (REAL)0.5;
-    INDEPENDENT for (ptrdiff_t p = 0; p < SAMPLE_BLOCK; p++) {
-        REAL slope = scale, x = (grid[p] + 1) * scale - shift;
+    INDEPENDENT for (ptrdiff_t p = 0; p < count; p++) {
+        REAL slope = scale, x = STEP(STEP(STEP(grid[p] + 1) * scale) - shift);
         if (mode != SAMPLE_CUBIC)
-            x = F(padded)(x, size, padding, corners, &slope);
+            x = F(padded)(x, size, padding, corners, steps, &slope);
         if (mode == SAMPLE_NEAREST) {
             line->at[0][p] = F(inside)(F(round_)(x), size);
             continue;
@@ -54,23 +57,34 @@ ALWAYS_INLINE void F(place)(int mode, int padding, bool corners, const REAL *gri
             continue;
         }
         /* Keys' kernel at the distances 1 + t, t, 1 - t and 2 - t. */
-        const REAL a = (REAL)-0.75, away[4] = {t + 1, t, 1 - t, 2 - t};
+        const REAL a = (REAL)-0.75, away[4] = {STEP(t + 1), t, STEP(1 - t), STEP(2 - t)};
         for (int k = 0; k < 4; k++) {
             REAL unused = 0, d = away[k], sign = k < 2 ? scale : -scale;
-            line->at[k][p] = F(inside)(F(padded)(low + (REAL)(k - 1), size, padding, corners, &unused), size);
-            line->by[k][p] = k == 1 || k == 2 ? ((a + 2) * d - (a + 3)) * d * d + 1 : ((a * d - 5 * a) * d + 8 * a) * d - 4 * a;
+            line->at[k][p] = F(inside)(F(padded)(STEP(low + (REAL)(k - 1)), size, padding, corners, steps, &unused), size);
+            line->by[k][p] = k == 1 || k == 2 ? STEP(STEP(STEP(STEP(STEP((a + 2) * d) - (a + 3)) * d) * d) + 1)
+                                              : STEP(STEP(STEP(STEP(STEP(STEP(a * d) - 5 * a) * d) + 8 * a) * d) - 4 * a);
             line->slope[k][p] = sign * (k == 1 || k == 2 ? (3 * (a + 2) * d - 2 * (a + 3)) * d : (3 * a * d - 10 * a) * d + 8 * a);
         }
     }
 }
 
+/* Of half types, which take more steps than they are worth loops of their own for. What is behind `count` is outside. */
+static __attribute__((noinline)) void F(place_halves)(const sample_what *what, const REAL *grid, ptrdiff_t count, int dim,
+                                                      F(sample_line) *line) {
+    if (count < SAMPLE_BLOCK) {
+        memset(line->at, 0xff, sizeof line->at);
+        memset(line->by, 0, sizeof line->by);
+    }
+    F(place)(what->mode, what->padding, what->corners, what->steps, grid, what->size[dim], count, line);
+}
+
 #define PADDED(mode)                                                                                          \
     if (what->padding == SAMPLE_ZEROS)                                                                        \
-        F(place)(mode, SAMPLE_ZEROS, corners, along[i], what->size[i], &lines[i]);                               \
+        F(place)(mode, SAMPLE_ZEROS, corners, SAMPLE_FULL, along[i], what->size[i], SAMPLE_BLOCK, &lines[i]); \
     else if (what->padding == SAMPLE_BORDER)                                                                  \
-        F(place)(mode, SAMPLE_BORDER, corners, along[i], what->size[i], &lines[i]);                              \
+        F(place)(mode, SAMPLE_BORDER, corners, SAMPLE_FULL, along[i], what->size[i], SAMPLE_BLOCK, &lines[i]); \
     else                                                                                                      \
-        F(place)(mode, SAMPLE_REFLECTION, corners, along[i], what->size[i], &lines[i])
+        F(place)(mode, SAMPLE_REFLECTION, corners, SAMPLE_FULL, along[i], what->size[i], SAMPLE_BLOCK, &lines[i])
 
 /* A block's coordinates dim by dim: x, the place along the last dim, comes first in the grid. What is read back as vectors is
    written as vectors, since a load waits for smaller stores to reach the cache. */
@@ -95,7 +109,9 @@ static void F(place_block)(const sample_what *what, const REAL *grid, ptrdiff_t 
     const bool corners = what->corners;
     F(split)(what, grid, count, along);
     for (int i = 0; i < what->dims; i++) {
-        if (what->mode == SAMPLE_LINEAR) {
+        if (sizeof(REAL) == sizeof(float) && what->steps) {
+            F(place_halves)(what, along[i], count, i, &lines[i]);
+        } else if (what->mode == SAMPLE_LINEAR) {
             PADDED(SAMPLE_LINEAR);
         } else if (what->mode == SAMPLE_NEAREST) {
             PADDED(SAMPLE_NEAREST);
@@ -106,3 +122,4 @@ static void F(place_block)(const sample_what *what, const REAL *grid, ptrdiff_t 
 }
 
 #undef PADDED
+#undef STEP

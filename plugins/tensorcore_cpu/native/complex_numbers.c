@@ -1,6 +1,4 @@
 /* Complex numbers as pairs of floats: what goes twice as fast, or more, than NumPy's loops over them. */
-#include "complex_numbers.h"
-
 #include "cast.h"
 #include "elementwise.h"
 #include "folds.h"
@@ -20,30 +18,6 @@ static PyObject *names[OPTIONS];
 static const char *const NAMES[OPTIONS] = {"dim", "keepdim", "dtype", "out"};
 
 enum { GRAIN = 1 << 14 }; /* numbers a thread, and of a piece of a long row */
-
-/* Arrays */
-
-native_type native_complex_type(PyObject *object) {
-    if (!PyArray_CheckExact(object))
-        return TYPE_NONE;
-    PyArrayObject *x = (PyArrayObject *)object;
-    if (PyArray_NDIM(x) > NATIVE_DIMS || !PyArray_ISALIGNED(x) || !PyArray_ISNOTSWAPPED(x))
-        return TYPE_NONE;
-    return PyArray_TYPE(x) == NPY_CFLOAT ? TYPE_F32 : PyArray_TYPE(x) == NPY_CDOUBLE ? TYPE_F64 : TYPE_NONE;
-}
-
-PyArrayObject *native_empty_complex(int ndim, const npy_intp *shape, native_type type) {
-    PyArray_Descr *descr = PyArray_DescrFromType(type == TYPE_F32 ? NPY_CFLOAT : NPY_CDOUBLE);
-    if (!descr)
-        return NULL;
-    npy_intp bytes = 2 * TYPE_SIZE[type];
-    for (int i = 0; i < ndim; i++)
-        if (__builtin_mul_overflow(bytes, shape[i], &bytes))
-            bytes = 0; /* NumPy says what is wrong */
-    if (bytes >= NATIVE_LINES)
-        return native_memory_array(descr, ndim, shape, NULL, (size_t)bytes);
-    return (PyArrayObject *)PyArray_NewFromDescr(&PyArray_Type, descr, ndim, shape, NULL, NULL, 0, NULL);
-}
 
 /* Element by element */
 

@@ -1,5 +1,6 @@
 /* The extension module: the kernel objects, and the choice of an instruction set when it is imported. */
 #include "halves.h"
+#include "moves.h"
 #include "native.h"
 #include "rows.h"
 
@@ -54,6 +55,7 @@ static const native_spec *const FAMILIES[] = {
     lapack_values_kernels,
     lapack_factors_kernels,
     complex_numbers_kernels,
+    complex_formulas_kernels,
     scans_kernels,
     picks_kernels,
     fft_kernels,
@@ -107,6 +109,7 @@ static int (*const INITS[])(void) = {
     boxes_init,
     lapack_init,
     complex_numbers_init,
+    complex_formulas_init,
     scans_init,
     picks_init,
     fft_init,
@@ -253,6 +256,8 @@ static PyObject *kernel_call(PyObject *self, PyObject *const *args, size_t nargs
         made = of_dense(kernel, args, nargs, kwnames);
     if (!made && kernel->rounds && nargs && !PyErr_Occurred())
         made = native_widened(kernel, args, nargs, kwnames);
+    if (!made && kernel->moves && nargs && !PyErr_Occurred() && (made = native_moved(kernel, args, nargs, kwnames)))
+        return made; /* in order: the call went through here */
     if (made && kernel->ordered)
         return made;
     if (!made && (PyErr_Occurred() || !(made = PyObject_Vectorcall(kernel->fallback, args, nargsf, kwnames))))
@@ -324,6 +329,7 @@ static PyObject *make_kernel(const native_spec *spec, PyObject *fallback, PyObje
     Py_XDECREF(rule);
     PyErr_Clear();
     made->rounds = native_rounds(spec->name);
+    made->moves = native_moves(spec->name);
     made->name = PyUnicode_InternFromString(spec->name);
     PyObject_GC_Track(made);
     if (!made->name)

@@ -10,7 +10,7 @@ from .native import awkward, kernel, laid_out, layouts, needs_native
 
 pytestmark = needs_native
 
-_INPUTS = {"sinc": 1, "logaddexp": 2, "add_scaled": 2, "addcmul": 3, "addcdiv": 3, "lerp": 3}
+_INPUTS = {"div": 2, "sinc": 1, "sigmoid": 1, "silu": 1, "logaddexp": 2, "add_scaled": 2, "addcmul": 3, "addcdiv": 3, "lerp": 3}
 _OPTIONS = {"add_scaled": {"alpha": 0.5 - 2j}, "addcmul": {"value": 1.5}, "addcdiv": {"value": 2 + 1j}}
 _EPSILONS = {np.complex64: 1e-6, np.complex128: 1e-13}
 
@@ -114,6 +114,48 @@ def test_formulas_write_where_they_are_told(isa, name, dtype):
     assert_near(out, expected, dtype)
     assert native(*given, out=given[0]) is given[0]
     assert_near(given[0], expected, dtype)
+
+
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+@pytest.mark.parametrize("name", ["add", "sub", "mul", "div"])
+def test_numbers_stand_on_either_side(isa, name, dtype):
+    """A Python number beside an array is a complex number of its dtype; an array of numbers far apart has it for each."""
+    native, numpy = kernel(name)
+    x = pairs(dtype, 260).reshape(65, 4)
+    for number in (2, -0.5, 1.5 - 2j):
+        assert_near(native(x, number), numpy(x, number), dtype)
+        assert_near(native(number, x[:, ::2]), numpy(number, x[:, ::2]), dtype)
+    for one, other in ((x, x[0]), (x[:, :1], x), (x[:, 1:], x[:, :-1]), (x.T, x[0].reshape(4, 1)), (x, np.array(2j, dtype))):
+        assert_near(native(one, other), numpy(one, other), dtype)
+
+
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+def test_sigmoid_far_from_zero(isa, dtype):
+    """It is 0 where the exponential leaves the range, and 1 where that vanishes."""
+    np.testing.assert_allclose(kernel("sigmoid")[0](np.array([-1e4, 1e4, -100 + 1j, 0], dtype)), [0, 1, 0, 0.5], atol=1e-7)
+
+
+@pytest.mark.parametrize("dim", [0, 1])
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+def test_cross_products(isa, dtype, dim):
+    """Lines of three along any dim, of arrays that broadcast, whatever their strides."""
+    native, numpy = kernel("cross")
+    x, y = (pairs(dtype, 3 * 3 * 5, seed).reshape(3, 3, 5) for seed in (1, 2))
+    assert_near(native(x, y, dim=dim), numpy(x, y, dim=dim), dtype)
+    assert_near(native(x.swapaxes(0, 1), y[..., :1], dim=dim), numpy(x.swapaxes(0, 1), y[..., :1], dim=dim), dtype)
+
+
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+def test_equal_looks_at_both_parts(isa, dtype):
+    """Arrays are equal where all parts are, and none that holds a NaN is."""
+    x = pairs(dtype, 3000)
+    y = x.copy()
+    equal = kernel("equal")[0]
+    assert equal(x, y)
+    y[-1] += 1j
+    assert not equal(x, y)
+    x[0] = y[0] = np.nan
+    assert not equal(y, y)
 
 
 @pytest.mark.parametrize("dim", [0, 1, 2])

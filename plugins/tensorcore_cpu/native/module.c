@@ -260,6 +260,9 @@ static PyObject *kernel_call(PyObject *self, PyObject *const *args, size_t nargs
         return made; /* in order: the call went through here */
     if (made && kernel->ordered)
         return made;
+    const native_kernel *beneath = Py_IS_TYPE(kernel->fallback, Py_TYPE(self)) ? (native_kernel *)kernel->fallback : NULL;
+    if (!made && beneath && beneath->ordered && nargs && !PyErr_Occurred() && (made = beneath->run(beneath, args, nargs, kwnames)))
+        return made;
     if (!made && (PyErr_Occurred() || !(made = PyObject_Vectorcall(kernel->fallback, args, nargsf, kwnames))))
         return NULL;
     return !kernel->lay || all_row_major(args, nargs) ? made : laid(kernel, made, args, nargs, kwnames);

@@ -68,6 +68,15 @@ ALWAYS_INLINE pair_f64 sinc_of_f64(pair_f64 x) {
     return over_f64((pair_f64){creal(sine), cimag(sine)}, angle);
 }
 
+/* 1 / (1 + e^-x); before e^-x leaves the range, of which an infinity beside a zero would make a NaN, that is 0 to every digit. */
+ALWAYS_INLINE pair_f64 sigmoid_of_f64(pair_f64 x) {
+    const double size = exp(x.real < -700 ? 700 : -x.real);
+    return over_f64((pair_f64){1, 0}, (pair_f64){1 + size * cos(x.imaginary), -size * sin(x.imaginary)});
+}
+ALWAYS_INLINE pair_f32 sigmoid_of_f32(pair_f32 x) { return narrow(sigmoid_of_f64(wide(x))); }
+ALWAYS_INLINE pair_f64 silu_of_f64(pair_f64 x) { return times_f64(x, sigmoid_of_f64(x)); }
+ALWAYS_INLINE pair_f32 silu_of_f32(pair_f32 x) { return narrow(silu_of_f64(wide(x))); }
+
 /* By the larger real part; two equal infinities differ by NaN. */
 ALWAYS_INLINE pair_f64 logaddexp_of_f64(pair_f64 x, pair_f64 y) {
     if (isinf(x.real) && x.real == y.real && x.imaginary == y.imaginary)
@@ -82,15 +91,25 @@ ALWAYS_INLINE pair_f64 logaddexp_of_f64(pair_f64 x, pair_f64 y) {
 
 ALWAYS_INLINE pair_f32 logaddexp_of_f32(pair_f32 x, pair_f32 y) { return narrow(logaddexp_of_f64(wide(x), wide(y))); }
 
+#define OF_ONE(name, suffix)                                                                                  \
+    ALWAYS_INLINE pair_##suffix name##_##suffix(pair_##suffix by, pair_##suffix x, pair_##suffix y, pair_##suffix z) { \
+        return name##_of_##suffix(x);                                                                         \
+    }
+#define OF_TWO(name, function, suffix)                                                                        \
+    ALWAYS_INLINE pair_##suffix name##_##suffix(pair_##suffix by, pair_##suffix x, pair_##suffix y, pair_##suffix z) { \
+        return function##_##suffix(x, y);                                                                     \
+    }
 #define FORMULAS_OF(suffix, type)                                                                             \
-    ALWAYS_INLINE pair_##suffix sinc_##suffix(pair_##suffix by, pair_##suffix x, pair_##suffix y, pair_##suffix z) { \
-        return sinc_of_##suffix(x);                                                                           \
-    }                                                                                                         \
+    OF_TWO(add, plus, suffix)                                                                                 \
+    OF_TWO(sub, minus, suffix)                                                                                \
+    OF_TWO(mul, times, suffix)                                                                                \
+    OF_TWO(div, over, suffix)                                                                                 \
+    OF_ONE(sinc, suffix)                                                                                      \
+    OF_ONE(sigmoid, suffix)                                                                                   \
+    OF_ONE(silu, suffix)                                                                                      \
+    OF_TWO(logaddexp, logaddexp_of, suffix)                                                                   \
     ALWAYS_INLINE pair_##suffix add_scaled_##suffix(pair_##suffix by, pair_##suffix x, pair_##suffix y, pair_##suffix z) { \
         return plus_##suffix(x, times_##suffix(y, by));                                                       \
-    }                                                                                                         \
-    ALWAYS_INLINE pair_##suffix logaddexp_##suffix(pair_##suffix by, pair_##suffix x, pair_##suffix y, pair_##suffix z) { \
-        return logaddexp_of_##suffix(x, y);                                                                   \
     }                                                                                                         \
     ALWAYS_INLINE pair_##suffix addcmul_##suffix(pair_##suffix by, pair_##suffix x, pair_##suffix y, pair_##suffix z) { \
         return plus_##suffix(x, times_##suffix(times_##suffix(y, by), z));                                    \
@@ -107,31 +126,59 @@ ALWAYS_INLINE pair_f32 logaddexp_of_f32(pair_f32 x, pair_f32 y) { return narrow(
 FORMULAS_OF(f32, float)
 FORMULAS_OF(f64, double)
 
-/* Operands that lie side by side have a loop whose steps are known. */
-#define ROW(name, suffix, inputs, STEP)                                                                       \
-    for (ptrdiff_t i = 0; i < count; i++) {                                                                   \
-        const pair_##suffix x = *(const pair_##suffix *)(data[0] + i * STEP(0));                              \
-        const pair_##suffix y = inputs > 1 ? *(const pair_##suffix *)(data[1] + i * STEP(1)) : x;             \
-        const pair_##suffix z = inputs > 2 ? *(const pair_##suffix *)(data[inputs - 1] + i * STEP(inputs - 1)) : x; \
-        *(pair_##suffix *)(data[inputs] + i * STEP(inputs)) = name##_##suffix(by, x, y, z);                   \
+/* Operands that lie side by side, one of them perhaps a number, have loops whose steps are known. */
+#define STEP(k, dense) ((dense) ? (ptrdiff_t)sizeof(by) : steps[k])
+#define READ(k, at, suffix) *(const pair_##suffix *)(data[k] + (at))
+#define ROW(name, suffix, inputs, dense, number)                                                              \
+    {                                                                                                         \
+        const pair_##suffix once = (number) < 0 || !count ? by : READ((number) < 0 ? 0 : (number), 0, suffix); \
+        for (ptrdiff_t i = 0; i < count; i++) {                                                               \
+            const pair_##suffix x = (number) == 0 ? once : READ(0, i * STEP(0, dense), suffix);               \
+            const pair_##suffix y = inputs < 2 ? x : (number) == 1 ? once : READ(inputs > 1, i * STEP(inputs > 1, dense), suffix); \
+            const pair_##suffix z = inputs < 3 ? x : (number) == 2 ? once : READ(inputs - 1, i * STEP(inputs - 1, dense), suffix); \
+            *(pair_##suffix *)(data[inputs] + i * STEP(inputs, dense)) = name##_##suffix(by, x, y, z);        \
+        }                                                                                                     \
     }
-#define GIVEN(k) steps[k]
-#define SIDE_BY_SIDE(k) (ptrdiff_t)sizeof(by)
 
 #define LOOP_OF(name, inputs, suffix, type)                                                                   \
     static void name##_loop_##suffix(const double *number, char *const *data, const ptrdiff_t *steps, ptrdiff_t count) { \
         const pair_##suffix by = {(type)number[0], (type)number[1]};                                          \
-        bool dense = true;                                                                                    \
-        for (int k = 0; k <= inputs; k++)                                                                     \
-            dense &= steps[k] == (ptrdiff_t)sizeof by;                                                        \
-        if (dense) {                                                                                          \
-            ROW(name, suffix, inputs, SIDE_BY_SIDE)                                                           \
-        } else {                                                                                              \
-            ROW(name, suffix, inputs, GIVEN)                                                                  \
+        int apart = steps[inputs] != (ptrdiff_t)sizeof by, at = -1, numbers = 0;                              \
+        for (int k = 0; k < inputs; k++) {                                                                    \
+            apart |= steps[k] && steps[k] != (ptrdiff_t)sizeof by;                                            \
+            at = steps[k] ? at : k;                                                                           \
+            numbers += !steps[k];                                                                             \
         }                                                                                                     \
+        if (apart || numbers > 1)                                                                             \
+            ROW(name, suffix, inputs, false, -1)                                                              \
+        else if (at < 0)                                                                                      \
+            ROW(name, suffix, inputs, true, -1)                                                               \
+        else if (at == 0)                                                                                     \
+            ROW(name, suffix, inputs, true, 0)                                                                \
+        else if (at == 1)                                                                                     \
+            ROW(name, suffix, inputs, true, (inputs > 1 ? 1 : 0))                                             \
+        else                                                                                                  \
+            ROW(name, suffix, inputs, true, inputs - 1)                                                       \
     }
 #define LOOPS_OF(name, inputs) LOOP_OF(name, inputs, f32, float) LOOP_OF(name, inputs, f64, double)
 COMPLEX_FORMULAS(LOOPS_OF)
+
+/* Lines of three: x times y, across */
+#define CROSS(suffix)                                                                                         \
+    static void cross_##suffix(const void *one, const void *other, void *to, ptrdiff_t step, ptrdiff_t count) { \
+        const pair_##suffix *x = one, *y = other;                                                             \
+        pair_##suffix *made = to;                                                                             \
+        for (ptrdiff_t i = 0; i < count; i++) {                                                               \
+            const ptrdiff_t at = i / step * 3 * step + i % step;                                              \
+            const pair_##suffix a = x[at], b = x[at + step], c = x[at + 2 * step];                            \
+            const pair_##suffix d = y[at], e = y[at + step], f = y[at + 2 * step];                            \
+            made[at] = minus_##suffix(times_##suffix(b, f), times_##suffix(c, e));                            \
+            made[at + step] = minus_##suffix(times_##suffix(c, d), times_##suffix(a, f));                     \
+            made[at + 2 * step] = minus_##suffix(times_##suffix(a, e), times_##suffix(b, d));                 \
+        }                                                                                                     \
+    }
+CROSS(f32)
+CROSS(f64)
 
 /* Running, in double */
 static void running_f32(const char *x, char *made, ptrdiff_t step, ptrdiff_t count) {
@@ -151,4 +198,5 @@ static void running_f64(const char *x, char *made, ptrdiff_t step, ptrdiff_t cou
 }
 
 #define ENTRY(name, inputs) [COMPLEX_##name] = {name##_loop_f32, name##_loop_f64},
-const complex_formula_loops ISA(complex_formula_loops) = {.of = {COMPLEX_FORMULAS(ENTRY)}, .running = {running_f32, running_f64}};
+const complex_formula_loops ISA(complex_formula_loops) = {.of = {COMPLEX_FORMULAS(ENTRY)}, .running = {running_f32, running_f64},
+                                                          .cross = {cross_f32, cross_f64}};

@@ -335,6 +335,9 @@ int lapack_init(void);
 extern const native_spec complex_numbers_kernels[];
 int complex_numbers_init(void);
 
+extern const native_spec distance_gradients_kernels[];
+int distance_gradients_init(void);
+
 extern const native_spec complex_formulas_kernels[];
 int complex_formulas_init(void);
 

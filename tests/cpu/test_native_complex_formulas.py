@@ -6,11 +6,22 @@ import numpy as np
 import pytest
 
 import tensorcore
+
 from .native import awkward, kernel, laid_out, layouts, needs_native
 
 pytestmark = needs_native
 
-_INPUTS = {"div": 2, "sinc": 1, "sigmoid": 1, "silu": 1, "logaddexp": 2, "add_scaled": 2, "addcmul": 3, "addcdiv": 3, "lerp": 3}
+_INPUTS = {
+    "div": 2,
+    "sinc": 1,
+    "sigmoid": 1,
+    "silu": 1,
+    "logaddexp": 2,
+    "add_scaled": 2,
+    "addcmul": 3,
+    "addcdiv": 3,
+    "lerp": 3,
+}
 _OPTIONS = {"add_scaled": {"alpha": 0.5 - 2j}, "addcmul": {"value": 1.5}, "addcdiv": {"value": 2 + 1j}}
 _EPSILONS = {np.complex64: 1e-6, np.complex128: 1e-13}
 
@@ -81,7 +92,9 @@ def test_awkward_parts_go_through_sums_products_and_quotients(isa, name, dtype):
 @pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
 def test_sinc_of_zeros_and_of_what_is_not_finite(isa, dtype):
     """It is 1 at zero, grows out of range where the imaginary part does, and has no value at NaN and infinities."""
-    got = kernel("sinc")[0](np.array([0, -0.0, 1, 0.5, 1e5j, complex(np.nan, 1), complex(np.inf, 0), complex(0, np.inf)], dtype))
+    got = kernel("sinc")[0](
+        np.array([0, -0.0, 1, 0.5, 1e5j, complex(np.nan, 1), complex(np.inf, 0), complex(0, np.inf)], dtype)
+    )
     np.testing.assert_allclose(got[:4], [1, 1, 0, 2 / np.pi], atol=1e-7)
     assert not np.isfinite(got[4:]).any()
     assert abs(kernel("sinc")[0](np.array([1e-30 + 1e-30j], dtype))[0] - 1) < 1e-7
@@ -100,7 +113,9 @@ def test_logaddexp_of_infinities(isa, dtype):
 def test_lerp_by_one_number(isa, weight, dtype):
     """A float is the weight of all elements, from whichever end is nearer."""
     native, numpy = kernel("lerp")
-    assert_near(native(pairs(dtype), pairs(dtype, seed=1), weight), numpy(pairs(dtype), pairs(dtype, seed=1), weight), dtype)
+    assert_near(
+        native(pairs(dtype), pairs(dtype, seed=1), weight), numpy(pairs(dtype), pairs(dtype, seed=1), weight), dtype
+    )
 
 
 @pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
@@ -125,14 +140,22 @@ def test_numbers_stand_on_either_side(isa, name, dtype):
     for number in (2, -0.5, 1.5 - 2j):
         assert_near(native(x, number), numpy(x, number), dtype)
         assert_near(native(number, x[:, ::2]), numpy(number, x[:, ::2]), dtype)
-    for one, other in ((x, x[0]), (x[:, :1], x), (x[:, 1:], x[:, :-1]), (x.T, x[0].reshape(4, 1)), (x, np.array(2j, dtype))):
+    for one, other in (
+        (x, x[0]),
+        (x[:, :1], x),
+        (x[:, 1:], x[:, :-1]),
+        (x.T, x[0].reshape(4, 1)),
+        (x, np.array(2j, dtype)),
+    ):
         assert_near(native(one, other), numpy(one, other), dtype)
 
 
 @pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
 def test_sigmoid_far_from_zero(isa, dtype):
     """It is 0 where the exponential leaves the range, and 1 where that vanishes."""
-    np.testing.assert_allclose(kernel("sigmoid")[0](np.array([-1e4, 1e4, -100 + 1j, 0], dtype)), [0, 1, 0, 0.5], atol=1e-7)
+    np.testing.assert_allclose(
+        kernel("sigmoid")[0](np.array([-1e4, 1e4, -100 + 1j, 0], dtype)), [0, 1, 0, 0.5], atol=1e-7
+    )
 
 
 @pytest.mark.parametrize("dim", [0, 1])

@@ -22,10 +22,14 @@ def _distances(x, y, p):
 
 def _assert_near(got, expected):
     assert (got.dtype, got.shape) == (expected.dtype, expected.shape)
-    np.testing.assert_allclose(got, expected, rtol=1e-4 if got.itemsize == 4 else 1e-11, atol=1e-5 if got.itemsize == 4 else 1e-12)
+    np.testing.assert_allclose(
+        got, expected, rtol=1e-4 if got.itemsize == 4 else 1e-11, atol=1e-5 if got.itemsize == 4 else 1e-12
+    )
 
 
-@pytest.mark.parametrize("shapes", [((1, 1), (1, 1)), ((7, 5), (9, 5)), ((2, 3, 7, 37), (2, 3, 4, 37)), ((300, 67), (130, 67))], ids=str)
+@pytest.mark.parametrize(
+    "shapes", [((1, 1), (1, 1)), ((7, 5), (9, 5)), ((2, 3, 7, 37), (2, 3, 4, 37)), ((300, 67), (130, 67))], ids=str
+)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("p", _POWERS)
 def test_gradients_of_two_matrices(isa, p, dtype, shapes):
@@ -69,4 +73,6 @@ def test_of_equal_largest_sizes_each_has_the_whole_gradient(isa):
     """Where several elements are the largest difference, each of them gets the gradient, with its own sign."""
     x, y = np.array([[3.0, -3.0, 1.0]]), np.zeros((1, 3))
     for one in kernel("distances_gradient"):
-        np.testing.assert_array_equal(one(np.array([[2.0]]), x, y, np.array([[3.0]]), p=float("inf")), [[2.0, -2.0, 0.0]])
+        np.testing.assert_array_equal(
+            one(np.array([[2.0]]), x, y, np.array([[3.0]]), p=float("inf")), [[2.0, -2.0, 0.0]]
+        )

@@ -13,7 +13,9 @@ _MASK = np.array([True, False, True, True, False, True, False])
 
 def numbers(dtype, *shape):
     """Complex numbers with parts of every kind."""
-    parts = np.resize(awkward(np.zeros((), dtype).real.dtype), 2 * int(np.prod(shape))).astype(np.zeros((), dtype).real.dtype)
+    parts = np.resize(awkward(np.zeros((), dtype).real.dtype), 2 * int(np.prod(shape))).astype(
+        np.zeros((), dtype).real.dtype
+    )
     return parts.view(dtype).reshape(shape)
 
 

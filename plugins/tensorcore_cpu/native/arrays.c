@@ -137,9 +137,13 @@ static PyArray_Descr *descr_of(native_type type) {
     return type == TYPE_BF16 ? (PyArray_Descr *)Py_NewRef(bfloat16_descr) : PyArray_DescrFromType(NUMBERS[type]);
 }
 
-static PyArray_Descr *complex_descr_of(native_type type) { return PyArray_DescrFromType(type == TYPE_F32 ? NPY_CFLOAT : NPY_CDOUBLE); }
+static PyArray_Descr *complex_descr_of(native_type type) {
+    return PyArray_DescrFromType(type == TYPE_F32 ? NPY_CFLOAT : NPY_CDOUBLE);
+}
 
-PyArrayObject *native_empty(int ndim, const npy_intp *shape, native_type type) { return new_array(ndim, shape, descr_of(type), NULL); }
+PyArrayObject *native_empty(int ndim, const npy_intp *shape, native_type type) {
+    return new_array(ndim, shape, descr_of(type), NULL);
+}
 
 PyArrayObject *native_empty_ordered(int ndim, const npy_intp *shape, native_type type, const int *axes) {
     return new_ordered(ndim, shape, descr_of(type), axes);

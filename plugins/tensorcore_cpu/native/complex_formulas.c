@@ -173,7 +173,8 @@ int complex_formulas_init(void) {
     return dim_name || (dim_name = PyUnicode_InternFromString("dim")) ? 0 : -1;
 }
 
-#define SPEC(name, inputs, grain) {#name "_beneath", run_formula, &(const complex_op){COMPLEX_##name, inputs, grain}, .ordered = true}
+#define SPEC(name, inputs, grain) \
+    {#name "_beneath", run_formula, &(const complex_op){COMPLEX_##name, inputs, grain}, .ordered = true}
 
 const native_spec complex_formulas_kernels[] = {
     SPEC(div, 2, GRAIN / 2),

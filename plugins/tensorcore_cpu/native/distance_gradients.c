@@ -21,12 +21,12 @@ static void run_rows(void *context, npy_intp begin, npy_intp end) {
     const pull_run *run = context;
     for (npy_intp i = begin; i < end; i++) {
         const npy_intp row = i * run->width * run->size, beside = i * run->others * run->size;
-        run->loop(run->x + row, run->y + i / run->rows * run->others * run->width * run->size, run->g + beside, run->distances + beside,
-                  run->others, run->width, run->made + row);
+        run->loop(run->x + row, run->y + i / run->rows * run->others * run->width * run->size, run->g + beside,
+                  run->distances + beside, run->others, run->width, run->made + row);
     }
 }
 
-/* What stands for all pairs of n rows in one row as a matrix of them, both halves alike, with zeros between; NULL without memory. */
+/* What stands for all pairs of n rows, in one row, as a matrix with both halves alike and zeros between; NULL without memory. */
 static char *as_matrix(const char *pairs, npy_intp n, native_type type) {
     char *made = PyMem_RawCalloc((size_t)(n * n + 1), (size_t)TYPE_SIZE[type]);
 #define UNFOLD(type)                                                                                          \
@@ -46,13 +46,13 @@ static bool is_dense(PyObject *object, native_type type, int ndim) {
            PyArray_IS_C_CONTIGUOUS((PyArrayObject *)object);
 }
 
-/* distances_gradient(g, x, y, distances, p): with regard to x. Without y of all pairs of rows of x, g and the distances in one row. */
+/* distances_gradient(g, x, y, distances, p): with regard to x. Without y of all pairs of rows of x, g and distances in one row. */
 static PyObject *run_gradient(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     PyObject *option = NULL;
     double p;
     const native_type type = nargs == 4 ? native_real_type(args[1]) : TYPE_NONE;
-    if (type == TYPE_NONE || !kwnames || !native_options(args, nargs, kwnames, &power_name, 1, &option) || !native_double(option, &p) ||
-        (p != 1 && p != 2 && p != Py_HUGE_VAL))
+    if (type == TYPE_NONE || !kwnames || !native_options(args, nargs, kwnames, &power_name, 1, &option) || !option ||
+        !native_double(option, &p) || (p != 1 && p != 2 && p != Py_HUGE_VAL))
         return NULL;
     PyArrayObject *x = (PyArrayObject *)args[1];
     const int ndim = PyArray_NDIM(x);
@@ -62,9 +62,10 @@ static PyObject *run_gradient(const native_kernel *kernel, PyObject *const *args
         !is_dense(args[0], type, beside) || !is_dense(args[3], type, beside) || !PyArray_SIZE(x))
         return NULL;
     PyArrayObject *y = pairs ? x : (PyArrayObject *)args[2];
-    pull_run run = {loops->of[p == 1 ? PULL_SIZES : p == 2 ? PULL_EUCLID : PULL_LARGEST][type], PyArray_BYTES(x), PyArray_BYTES(y),
-                    PyArray_BYTES((PyArrayObject *)args[0]), PyArray_BYTES((PyArrayObject *)args[3]), NULL, PyArray_DIM(x, ndim - 2),
-                    PyArray_DIM(y, ndim - 2), PyArray_DIM(x, ndim - 1), TYPE_SIZE[type]};
+    pull_run run = {.loop = loops->of[p == 1 ? PULL_SIZES : p == 2 ? PULL_EUCLID : PULL_LARGEST][type], .x = PyArray_BYTES(x),
+                    .y = PyArray_BYTES(y), .g = PyArray_BYTES((PyArrayObject *)args[0]),
+                    .distances = PyArray_BYTES((PyArrayObject *)args[3]), .rows = PyArray_DIM(x, ndim - 2),
+                    .others = PyArray_DIM(y, ndim - 2), .width = PyArray_DIM(x, ndim - 1), .size = TYPE_SIZE[type]};
     const npy_intp lines = PyArray_SIZE(x) / run.width, wanted = pairs ? run.rows * (run.rows - 1) / 2 : lines * run.others;
     for (int k = 0; k <= 3; k += 3)
         if (PyArray_SIZE((PyArrayObject *)args[k]) != wanted)

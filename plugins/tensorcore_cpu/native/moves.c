@@ -1,5 +1,5 @@
-/* Kernels that only move elements, for complex numbers of single precision: they are as large as integers of 64 bits, which every such
-   kernel knows. Those of double precision have no such twin. */
+/* Kernels that only move elements, for complex numbers of single precision: they are as large as integers of 64 bits, which every
+   such kernel knows. Those of double precision have no such twin. */
 #include "moves.h"
 
 
@@ -32,7 +32,7 @@ static PyObject *seen_as(PyObject *array, int type) {
     return PyArray_View((PyArrayObject *)array, PyArray_DescrFromType(type), NULL);
 }
 
-/* What a kernel of integers gets for an array, a list of them or a number; NULL without an exception where that is something else. */
+/* What a kernel of integers gets for an array, a list of them or a number; NULL without an exception for anything else. */
 static PyObject *as_integers(PyObject *one) {
     if (is_complex(one))
         return seen_as(one, NPY_INT64);
@@ -75,7 +75,8 @@ PyObject *native_moved(const native_kernel *kernel, PyObject *const *args, Py_ss
     Py_ssize_t count = 0;
     for (; good && count < all; count += good) {
         PyObject *one = args[count], *name = count < nargs ? NULL : PyTuple_GET_ITEM(kwnames, count - nargs);
-        const bool moves = name ? (is_called(name, "value") || is_called(name, "out")) && one != Py_None : kernel->moves[count] == 'd';
+        const bool moves = name ? (is_called(name, "value") || is_called(name, "out")) && one != Py_None
+                                : kernel->moves[count] == 'd';
         given[count] = moves ? as_integers(one) : name && one == Py_True && is_called(name, "accumulate") ? NULL : Py_NewRef(one);
         good = given[count] != NULL;
     }

@@ -173,7 +173,9 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         if p == 2:
             return xp.asarray((away * xp.where(out == 0, out, g / xp.where(out == 0, 1, out))[..., None]).sum(-2))
         pull = xp.where(out == 0, out, g)[..., None] * xp.sign(away)
-        return xp.asarray((pull if p == 1 else xp.where(xp.abs(away) == out[..., None], pull, 0)).sum(-2)).astype(x.dtype, copy=False)
+        return xp.asarray((pull if p == 1 else xp.where(xp.abs(away) == out[..., None], pull, 0)).sum(-2)).astype(
+            x.dtype, copy=False
+        )
 
     def matrix_of(pairs: Native, n: int, first: Native, second: Native) -> Native:
         made = xp.zeros((n, n), pairs.dtype)
@@ -241,8 +243,8 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
 
     made: dict[str, Any] = {function.__name__: function for function in (
         hardsigmoid, hardswish, hardshrink, softshrink, threshold, nan_to_num, logit, heaviside, add_scaled, addcdiv, addcmul, addr,
-        polar, frac, lerp, sinc, spherical_bessel_j0, frexp, equal, histc, histogram, isin, pdist, cdist, distances_gradient, renorm, block_diag,
-        cosine_similarity, pairwise_distance,
+        polar, frac, lerp, sinc, spherical_bessel_j0, frexp, equal, histc, histogram, isin, pdist, cdist, distances_gradient, renorm,
+        block_diag, cosine_similarity, pairwise_distance,
     )}  # fmt: skip
     if hasattr(xp.bitwise_xor, "reduce"):
         made["xor_bits"] = xor_bits

@@ -68,7 +68,9 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         if accumulate and x.dtype.kind == "c" and target.flags.c_contiguous:
             both = parts(target)
             key = (*indices, None) if len(indices) == x.ndim else indices
-            backend.kernels["index_put"](both, parts(xp.ascontiguousarray(values)), indices=key, accumulate=True, out=both)
+            backend.kernels["index_put"](
+                both, parts(xp.ascontiguousarray(values)), indices=key, accumulate=True, out=both
+            )
         elif accumulate:
             add_at(target, indices, values)
         else:
@@ -216,7 +218,9 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         inside(index, size, dim)
         if x.dtype.kind == "c" and x.ndim and target.flags.c_contiguous and not isinstance(alpha, complex):
             both = parts(target)
-            backend.kernels["index_add"](both, index, parts(xp.ascontiguousarray(source)), dim=dim, alpha=alpha, out=both)
+            backend.kernels["index_add"](
+                both, index, parts(xp.ascontiguousarray(source)), dim=dim, alpha=alpha, out=both
+            )
             return target
         source = source if alpha == 1 else (source * alpha).astype(x.dtype)
         source = source.reshape((1,)) if not source.ndim else source

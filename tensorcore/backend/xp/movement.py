@@ -281,7 +281,9 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
             backend.as_strided(memory, own[0], own[1], own[2] - low)[...] = x
         else:
             xp.add.at(memory, in_memory(xp, *own[:2]).ravel() + (own[2] - low), x.ravel())
-        return xp.ascontiguousarray(backend.as_strided(memory, wanted[0], wanted[1], wanted[2] - low)).reshape(wanted[0])
+        return xp.ascontiguousarray(backend.as_strided(memory, wanted[0], wanted[1], wanted[2] - low)).reshape(
+            wanted[0]
+        )
 
     def lie_apart(shape: Any, strides: Any) -> bool:
         """Whether each element surely has a place of its own: each step leads over all that lies within it."""

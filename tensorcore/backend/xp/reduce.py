@@ -158,7 +158,10 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         kind = x.dtype
         if kind.kind == "c" and p == 2 and x.flags.c_contiguous and x.size:
             # Of both parts: squares of sizes are sums of their squares.
-            parts, dims = x.view(x.real.dtype).reshape((*x.shape, 2)), (*(range(x.ndim) if dim is None else dim), x.ndim)
+            parts, dims = (
+                x.view(x.real.dtype).reshape((*x.shape, 2)),
+                (*(range(x.ndim) if dim is None else dim), x.ndim),
+            )
             made = backend.kernels["norm"](parts, p=p, dim=dims, keepdim=keepdim)
             return made.reshape(made.shape[:-1]) if keepdim else made
         away = xp.abs(x.astype(np.float32) if kind.itemsize <= 2 else x)

@@ -83,14 +83,11 @@ def _add_scaled(input: Tensor, other: Tensor, *, alpha: Any) -> Tensor:
 
 def _one_pass(input: Any, other: Any, alpha: Any) -> bool:
     """Whether the factor and both tensors are such as the kernel of a scaled sum takes."""
-    return (
-        type(input) is Tensor is type(other)
-        and other.dtype is input.dtype
-        and (
-            ((type(alpha) is float or type(alpha) is int) and (other.dtype in PLAIN_FLOATS or _scales(other)))
-            or ((type(alpha) is float or type(alpha) is int or type(alpha) is complex) and other.dtype in COMPLEX)
-        )
-    )
+    if not type(input) is Tensor is type(other) or other.dtype is not input.dtype:
+        return False
+    if type(alpha) is float or type(alpha) is int:
+        return other.dtype in PLAIN_FLOATS or other.dtype in COMPLEX or _scales(other)
+    return type(alpha) is complex and other.dtype in COMPLEX
 
 
 def _scales(one: Any) -> bool:

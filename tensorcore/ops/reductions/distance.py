@@ -92,7 +92,7 @@ def _apart(x1: Any, x2: Any, p: float) -> Tensor:
     return between(x1.unsqueeze(-2) - x2.unsqueeze(-3), p)
 
 
-_cdist = Op("cdist", "x1 x2", "Distances of the rows of two matrices, by sizes.", register=False, backward_name="CdistBackward0", grads=dict(
+_cdist = Op("cdist", "x1 x2", "Distances of the rows of two.", register=False, backward_name="CdistBackward0", grads=dict(
     x1=lambda g, x1, x2, out, p: pull(g, x1, x2, out, p, lambda x: _apart(x, x2, p)),
     x2=lambda g, x1, x2, out, p: pull(g.mT, x2, x1, out.mT, p, lambda x: _apart(x, x1, p))))  # fmt: skip
 

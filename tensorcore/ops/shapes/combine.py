@@ -49,14 +49,18 @@ def block_diag(*tensors: Any) -> Tensor:
     if any([one.dtype is not tensors[0].dtype for one in tensors]):
         kind = result_type(*tensors)
         blocks = [one.to(kind) for one in blocks]
-    dtype, device, height, width = blocks[0].dtype, blocks[0].device, 0, 0
+    dtype, device, natives, height, width, taped = blocks[0].dtype, blocks[0].device, [], 0, 0, False
     for one in blocks:
         if type(one) is not Tensor or one.dtype is not dtype or one.device is not device:
             break
         rows, columns = one.native.shape
-        height, width = height + rows, width + columns
+        height, width, taped = height + rows, width + columns, taped or one.node is not None
+        natives.append(one.native)
     else:
-        if device.kernels["block_diag"]:
+        kernel = device.kernels["block_diag"]
+        if kernel and not taped:
+            return new_tensor(kernel(natives, shape=(height, width)), dtype, device)
+        if kernel:
             return apply(_block_diag, blocks, {"shape": (height, width)})  # type: ignore[no-any-return]
     width, before, parts = sum([one.native.shape[1] for one in blocks]), 0, []
     for one in blocks:

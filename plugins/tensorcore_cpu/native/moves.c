@@ -11,9 +11,9 @@ static const struct {
 } MOVING[] = {
     {"cat", "d"},         {"constant_pad", "d"},  {"edge_pad", "d"},        {"embedding", "d-"},     {"flip", "d"},
     {"gather", "d-"},     {"index_copy", "d-d"},  {"index_fill", "d-d"},    {"index_put", "dd"},     {"index_select", "d-"},
-    {"index_tensors", "d"}, {"keep_triangle", "d"}, {"masked_fill", "d-d"}, {"masked_scatter", "d-d"}, {"masked_select", "d-"},
+    {"index_tensors", "d"}, {"masked_fill", "d-d"}, {"masked_scatter", "d-d"}, {"masked_select", "d-"},
     {"put", "d-d"},       {"roll", "d"},          {"rot90", "d"},           {"scatter", "d-d"},      {"stack", "d"},
-    {"take", "d-"},       {"take_diagonal", "d"}, {"take_rows", "d"},       {"tri", "d"},            {"undiagonal", "d"},
+    {"take", "d-"},       {"take_diagonal", "d"}, {"take_rows", "d"},       {"undiagonal", "d"},
     {"where", "-dd"},
 };
 

@@ -174,6 +174,7 @@ KERNELS: dict[str, Facts] = {
     **_eager("addr equal histc histogram isin polar renorm segment_reduce xor_bits"),
     **_optional("pdist", lambda x, *, p: (x[0] * (x[0] - 1) // 2,)),
     **_optional("cdist", lambda x, y, *, p: (*x[:-1], y[-2])),
+    **_optional("distances_gradient", lambda g, x, y, out, *, p: x),
     **_optional("cosine_similarity pairwise_distance", lambda x, y, **options: x[:-1]),
     # Matrices
     **_of("matmul", like.matmul),

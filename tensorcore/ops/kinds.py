@@ -92,7 +92,7 @@ def elementwise(
     op.widens, op.by_value = widens, by_value
     op.tensor_first = tensor_first
     # Where all operands have one of these dtypes, or are Python's own ints and floats, every rule is met.
-    op.quick = takes & PLAIN_FLOATS
+    op.quick = takes & (PLAIN_FLOATS if reals else PLAIN_FLOATS | COMPLEX)
     op.result = dtypes.bool_ if gives == "bool" else None
     accepts = takes
     if floats:

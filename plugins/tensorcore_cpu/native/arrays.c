@@ -87,6 +87,15 @@ native_type native_array_type(PyObject *object) {
     return type_of_number(PyArray_TYPE(array));
 }
 
+native_type native_complex_type(PyObject *object) {
+    if (!PyArray_CheckExact(object))
+        return TYPE_NONE;
+    PyArrayObject *x = (PyArrayObject *)object;
+    if (PyArray_NDIM(x) > NATIVE_DIMS || !PyArray_ISALIGNED(x) || !PyArray_ISNOTSWAPPED(x))
+        return TYPE_NONE;
+    return PyArray_TYPE(x) == NPY_CFLOAT ? TYPE_F32 : PyArray_TYPE(x) == NPY_CDOUBLE ? TYPE_F64 : TYPE_NONE;
+}
+
 native_type native_descr_type(PyObject *object) {
     if (!PyArray_DescrCheck(object) || !PyArray_ISNBO(((PyArray_Descr *)object)->byteorder))
         return TYPE_NONE;
@@ -102,12 +111,11 @@ native_type native_dtype_type(PyObject *dtype) {
 
 /* Arrays */
 
-static PyArrayObject *new_array(int ndim, const npy_intp *shape, native_type type, const npy_intp *strides) {
-    PyArray_Descr *descr = type == TYPE_BF16 ? (PyArray_Descr *)Py_NewRef(bfloat16_descr)
-                                             : PyArray_DescrFromType(NUMBERS[type]);
+/* Takes the reference to the dtype. */
+static PyArrayObject *new_array(int ndim, const npy_intp *shape, PyArray_Descr *descr, const npy_intp *strides) {
     if (!descr)
         return NULL;
-    npy_intp size = TYPE_SIZE[type];
+    npy_intp size = PyDataType_ELSIZE(descr);
     for (int i = 0; i < ndim; i++)
         if (__builtin_mul_overflow(size, shape[i], &size))
             size = 0; /* NumPy says what is wrong */
@@ -116,17 +124,37 @@ static PyArrayObject *new_array(int ndim, const npy_intp *shape, native_type typ
     return (PyArrayObject *)PyArray_NewFromDescr(&PyArray_Type, descr, ndim, shape, strides, NULL, 0, NULL);
 }
 
-PyArrayObject *native_empty(int ndim, const npy_intp *shape, native_type type) {
-    return new_array(ndim, shape, type, NULL);
-}
-
-PyArrayObject *native_empty_ordered(int ndim, const npy_intp *shape, native_type type, const int *axes) {
-    npy_intp strides[NATIVE_DIMS], step = TYPE_SIZE[type];
+static PyArrayObject *new_ordered(int ndim, const npy_intp *shape, PyArray_Descr *descr, const int *axes) {
+    npy_intp strides[NATIVE_DIMS], step = descr ? PyDataType_ELSIZE(descr) : 0;
     for (int i = ndim - 1; i >= 0; i--) {
         strides[axes[i]] = step;
         step *= shape[axes[i]];
     }
-    return new_array(ndim, shape, type, step ? strides : NULL);
+    return new_array(ndim, shape, descr, step ? strides : NULL);
+}
+
+static PyArray_Descr *descr_of(native_type type) {
+    return type == TYPE_BF16 ? (PyArray_Descr *)Py_NewRef(bfloat16_descr) : PyArray_DescrFromType(NUMBERS[type]);
+}
+
+static PyArray_Descr *complex_descr_of(native_type type) {
+    return PyArray_DescrFromType(type == TYPE_F32 ? NPY_CFLOAT : NPY_CDOUBLE);
+}
+
+PyArrayObject *native_empty(int ndim, const npy_intp *shape, native_type type) {
+    return new_array(ndim, shape, descr_of(type), NULL);
+}
+
+PyArrayObject *native_empty_ordered(int ndim, const npy_intp *shape, native_type type, const int *axes) {
+    return new_ordered(ndim, shape, descr_of(type), axes);
+}
+
+PyArrayObject *native_empty_complex(int ndim, const npy_intp *shape, native_type type) {
+    return new_array(ndim, shape, complex_descr_of(type), NULL);
+}
+
+PyArrayObject *native_empty_complex_ordered(int ndim, const npy_intp *shape, native_type type, const int *axes) {
+    return new_ordered(ndim, shape, complex_descr_of(type), axes);
 }
 
 PyObject *native_allocate(PyObject *module, PyObject *const *args, Py_ssize_t nargs) {

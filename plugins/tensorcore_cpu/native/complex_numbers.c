@@ -21,30 +21,6 @@ static const char *const NAMES[OPTIONS] = {"dim", "keepdim", "dtype", "out"};
 
 enum { GRAIN = 1 << 14 }; /* numbers a thread, and of a piece of a long row */
 
-/* Arrays */
-
-native_type native_complex_type(PyObject *object) {
-    if (!PyArray_CheckExact(object))
-        return TYPE_NONE;
-    PyArrayObject *x = (PyArrayObject *)object;
-    if (PyArray_NDIM(x) > NATIVE_DIMS || !PyArray_ISALIGNED(x) || !PyArray_ISNOTSWAPPED(x))
-        return TYPE_NONE;
-    return PyArray_TYPE(x) == NPY_CFLOAT ? TYPE_F32 : PyArray_TYPE(x) == NPY_CDOUBLE ? TYPE_F64 : TYPE_NONE;
-}
-
-PyArrayObject *native_empty_complex(int ndim, const npy_intp *shape, native_type type) {
-    PyArray_Descr *descr = PyArray_DescrFromType(type == TYPE_F32 ? NPY_CFLOAT : NPY_CDOUBLE);
-    if (!descr)
-        return NULL;
-    npy_intp bytes = 2 * TYPE_SIZE[type];
-    for (int i = 0; i < ndim; i++)
-        if (__builtin_mul_overflow(bytes, shape[i], &bytes))
-            bytes = 0; /* NumPy says what is wrong */
-    if (bytes >= NATIVE_LINES)
-        return native_memory_array(descr, ndim, shape, NULL, (size_t)bytes);
-    return (PyArrayObject *)PyArray_NewFromDescr(&PyArray_Type, descr, ndim, shape, NULL, NULL, 0, NULL);
-}
-
 /* Element by element */
 
 typedef struct {
@@ -69,7 +45,7 @@ static bool lies_as(PyObject *object, native_type type, PyArrayObject *x) {
 }
 
 /* The loops over one array or two that lie alike, into a new one or into `out`: those of the parts, a letter's at a time, or of pairs. */
-static PyObject *run_each(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+static PyObject *run_alike(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     const char op = *(const char *)kernel->data;
     const int inputs = op == '-' || op == 'r' ? 1 : 2;
     const native_type type = nargs == inputs ? native_complex_type(args[0]) : TYPE_NONE;
@@ -95,6 +71,15 @@ static PyObject *run_each(const native_kernel *kernel, PyObject *const *args, Py
     run.data[inputs] = PyArray_BYTES(made);
     native_parallel(PyArray_NBYTES(x) / run.size, op == 'r' ? GRAIN / 4 : pairs ? GRAIN : 4 * GRAIN, run_parts, &run);
     return (PyObject *)made;
+}
+
+/* Others broadcast, or are numbers. */
+static PyObject *run_each(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyObject *made = run_alike(kernel, args, nargs, kwnames), *out = NULL;
+    const char op = *(const char *)kernel->data;
+    if (made || PyErr_Occurred() || nargs != 2 || (kwnames && !native_options(args, nargs, kwnames, &names[OUT], 1, &out)))
+        return made;
+    return native_complex_pair(op == '+' ? COMPLEX_add : op == 's' ? COMPLEX_sub : COMPLEX_mul, args[0], args[1], out);
 }
 
 /* Sums */
@@ -213,11 +198,11 @@ int complex_numbers_init(void) {
 }
 
 const native_spec complex_numbers_kernels[] = {
-    {"neg_beneath", run_each, "-"},
-    {"sqrt_beneath", run_each, "r"},
-    {"add_beneath", run_each, "+"},
-    {"sub_beneath", run_each, "s"},
-    {"mul_beneath", run_each, "*"},
+    {"neg_beneath", run_alike, "-"},
+    {"sqrt_beneath", run_alike, "r"},
+    {"add_beneath", run_each, "+", .ordered = true},
+    {"sub_beneath", run_each, "s", .ordered = true},
+    {"mul_beneath", run_each, "*", .ordered = true},
     {"sum_beneath", run_sum, NULL},
     {"mean_beneath", run_sum, "m"},
     {"prod_beneath", run_prod, NULL},

@@ -2,7 +2,6 @@
 #include "formulas.h"
 
 #include "cast.h"
-#include "complex_numbers.h"
 #include "elementwise.h"
 #include "folds.h"
 #include "halves.h"

@@ -2,7 +2,6 @@
 #include "gemm.h"
 
 #include "blas.h"
-#include "complex_numbers.h"
 #include "gemm_batch.h"
 #include "gemm_small.h"
 #include "rows.h"

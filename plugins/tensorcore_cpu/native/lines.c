@@ -202,14 +202,17 @@ static PyObject *run_cross(const native_kernel *kernel, PyObject *const *args, P
 /* Stops behind the first thousand among which two differ. */
 static PyObject *run_equal(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     native_type type = nargs == 2 && !kwnames ? native_array_type(args[0]) : TYPE_NONE;
-    if (type == TYPE_NONE || native_array_type(args[1]) != type)
+    const native_type parts = nargs == 2 && !kwnames ? native_complex_type(args[0]) : TYPE_NONE;
+    if (parts != TYPE_NONE ? native_complex_type(args[1]) != parts
+                           : type == TYPE_NONE || native_array_type(args[1]) != type)
         return NULL;
     PyArrayObject *x = (PyArrayObject *)args[0], *y = (PyArrayObject *)args[1];
     if (!PyArray_SAMESHAPE(x, y) || !PyArray_IS_C_CONTIGUOUS(x) || !PyArray_IS_C_CONTIGUOUS(y))
         return NULL;
     const char *a = PyArray_BYTES(x), *b = PyArray_BYTES(y);
-    const npy_intp count = PyArray_SIZE(x);
+    const npy_intp count = PyArray_SIZE(x) * (parts == TYPE_NONE ? 1 : 2);
     bool same = true;
+    type = parts == TYPE_NONE ? type : parts;
     if (type == TYPE_F32)
         DIFFER(float, OTHER)
     else if (type == TYPE_F64)

@@ -1,5 +1,6 @@
 /* The extension module: the kernel objects, and the choice of an instruction set when it is imported. */
 #include "halves.h"
+#include "moves.h"
 #include "native.h"
 #include "rows.h"
 
@@ -55,6 +56,8 @@ static const native_spec *const FAMILIES[] = {
     lapack_values_kernels,
     lapack_factors_kernels,
     complex_numbers_kernels,
+    complex_formulas_kernels,
+    distance_gradients_kernels,
     scans_kernels,
     picks_kernels,
     fft_kernels,
@@ -109,6 +112,8 @@ static int (*const INITS[])(void) = {
     boxes_init,
     lapack_init,
     complex_numbers_init,
+    complex_formulas_init,
+    distance_gradients_init,
     scans_init,
     picks_init,
     fft_init,
@@ -255,7 +260,12 @@ static PyObject *kernel_call(PyObject *self, PyObject *const *args, size_t nargs
         made = of_dense(kernel, args, nargs, kwnames);
     if (!made && kernel->rounds && nargs && !PyErr_Occurred())
         made = native_widened(kernel, args, nargs, kwnames);
+    if (!made && kernel->moves && nargs && !PyErr_Occurred() && (made = native_moved(kernel, args, nargs, kwnames)))
+        return made; /* in order: the call went through here */
     if (made && kernel->ordered)
+        return made;
+    const native_kernel *beneath = Py_IS_TYPE(kernel->fallback, Py_TYPE(self)) ? (native_kernel *)kernel->fallback : NULL;
+    if (!made && beneath && beneath->ordered && nargs && !PyErr_Occurred() && (made = beneath->run(beneath, args, nargs, kwnames)))
         return made;
     if (!made && (PyErr_Occurred() || !(made = PyObject_Vectorcall(kernel->fallback, args, nargsf, kwnames))))
         return NULL;
@@ -326,6 +336,7 @@ static PyObject *make_kernel(const native_spec *spec, PyObject *fallback, PyObje
     Py_XDECREF(rule);
     PyErr_Clear();
     made->rounds = native_rounds(spec->name);
+    made->moves = native_moves(spec->name);
     made->name = PyUnicode_InternFromString(spec->name);
     PyObject_GC_Track(made);
     if (!made->name)

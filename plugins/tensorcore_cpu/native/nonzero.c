@@ -106,7 +106,7 @@ int nonzero_init(void) {
 const native_spec nonzero_kernels[] = {
     {"nonzero", run_nonzero, NULL},
     {"nonzero_by_dim", run_nonzero, &(const bool){true}},
-    {"count_true", run_count, NULL},
+    {"count_true", run_count, NULL, .dense = true},
     {"masked_select", run_select, NULL},
     {NULL, NULL, NULL},
 };

@@ -117,7 +117,7 @@ static bool is_number(const native_plan *plan, int k) { return !plan->sizes[k]; 
 
 bool native_spreads(const native_plan *plan) {
     const int last = plan->ndim - 1;
-    if (last < 1 || !lies_in_one_row(plan, plan->operands - 1))
+    if (last < 1 || !lies_in_one_row(plan, plan->operands - 1) || plan->sizes[plan->operands - 1] > 8) /* complex numbers are larger */
         return false;
     for (int k = 0; k < plan->operands - 1; k++) {
         const npy_intp step = plan->steps[k][last];

@@ -434,6 +434,6 @@ const native_spec place_kernels[] = {
     {"index_copy", run_slices, NULL},
     {"index_fill", run_slices, &(const bool){true}},
     {"take", run_take, NULL, .dense = true},
-    {"masked_scatter", run_masked, NULL},
+    {"masked_scatter", run_masked, NULL, .dense = true},
     {NULL, NULL, NULL},
 };

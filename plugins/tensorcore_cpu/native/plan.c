@@ -173,12 +173,12 @@ static void merge(native_plan *plan, const int *axes) {
         lengthen(plan);
 }
 
-PyObject *native_plan_result(native_plan *plan, const native_operand *operands, native_type type, PyObject *out) {
+static PyObject *result_of(native_plan *plan, const native_operand *operands, native_type type, bool pairs, PyObject *out) {
     int axes[NATIVE_DIMS], inputs = plan->operands - 1;
     PyArrayObject *made;
     if (out) {
         made = (PyArrayObject *)out;
-        if (native_array_type(out) != type || !PyArray_ISWRITEABLE(made) || PyArray_NDIM(made) != plan->ndim ||
+        if ((pairs ? native_complex_type(out) : native_array_type(out)) != type || !PyArray_ISWRITEABLE(made) || PyArray_NDIM(made) != plan->ndim ||
             !PyArray_CompareLists(PyArray_DIMS(made), plan->shape, plan->ndim))
             return NULL;
         for (int k = 0; k < inputs; k++) {
@@ -193,18 +193,27 @@ PyObject *native_plan_result(native_plan *plan, const native_operand *operands, 
         Py_INCREF(made);
     } else {
         native_plan_order(plan, inputs, axes);
-        made = native_empty_ordered(plan->ndim, plan->shape, type, axes);
+        made = pairs ? native_empty_complex_ordered(plan->ndim, plan->shape, type, axes)
+                     : native_empty_ordered(plan->ndim, plan->shape, type, axes);
         if (!made)
             return NULL;
     }
     plan->data[inputs] = PyArray_BYTES(made);
-    plan->sizes[inputs] = TYPE_SIZE[type];
+    plan->sizes[inputs] = (pairs ? 2 : 1) * TYPE_SIZE[type];
     for (int i = 0; i < plan->ndim; i++)
         plan->steps[inputs][i] = plan->shape[i] == 1 ? 0 : PyArray_STRIDE(made, i);
     if (out)
         native_plan_order(plan, plan->operands, axes);
     merge(plan, axes);
     return (PyObject *)made;
+}
+
+PyObject *native_plan_result(native_plan *plan, const native_operand *operands, native_type type, PyObject *out) {
+    return result_of(plan, operands, type, false, out);
+}
+
+PyObject *native_plan_complex_result(native_plan *plan, const native_operand *operands, native_type type, PyObject *out) {
+    return result_of(plan, operands, type, true, out);
 }
 
 typedef struct {

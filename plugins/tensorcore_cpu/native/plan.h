@@ -37,6 +37,9 @@ bool native_plan_stretch(native_plan *plan, PyArrayObject *to);
    NULL without an exception where `out` does not fit. */
 PyObject *native_plan_result(native_plan *plan, const native_operand *operands, native_type type, PyObject *out);
 
+/* The same of complex numbers with parts of that type. */
+PyObject *native_plan_complex_result(native_plan *plan, const native_operand *operands, native_type type, PyObject *out);
+
 /* The dims of the plan from the largest step of so many operands to the smallest, stable. */
 void native_plan_order(const native_plan *plan, int operands, int *axes);
 

@@ -1,7 +1,6 @@
 /* Running sums, sums from the end, running products, running extremes: strips of columns along a dim, many short lines a call. */
 #include "scans.h"
 
-#include "complex_numbers.h"
 #include "folds.h"
 #include "reduce.h"
 #include "rows.h"

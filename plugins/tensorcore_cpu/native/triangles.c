@@ -85,23 +85,27 @@ static void run_masked_triangles(triangle *run, npy_intp matrices) {
 static PyObject *run_triangle(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     PyObject *options[OPTIONS];
     double diagonal;
-    native_type type = nargs == 1 ? native_array_type(args[0]) : TYPE_NONE;
+    const native_type type = nargs == 1 ? native_array_type(args[0]) : TYPE_NONE;
+    const native_type parts = nargs == 1 ? native_complex_type(args[0]) : TYPE_NONE;
     PyArrayObject *x = (PyArrayObject *)args[0];
     const bool writes = kernel->data != NULL;
-    if (type == TYPE_NONE || (writes && !PyArray_ISWRITEABLE(x)) || PyArray_NDIM(x) < 2 || !PyArray_SIZE(x) ||
+    if (type == TYPE_NONE && parts == TYPE_NONE)
+        return NULL;
+    if ((writes && !PyArray_ISWRITEABLE(x)) || PyArray_NDIM(x) < 2 || !PyArray_SIZE(x) ||
         (writes && !PyArray_IS_C_CONTIGUOUS(x)) || !kwnames || !native_options(args, nargs, kwnames, names, OPTIONS, options) ||
         !native_double(options[DIAGONAL], &diagonal) || !options[UPPER] || !PyBool_Check(options[UPPER]) || diagonal > 1e9 ||
         diagonal < -1e9)
         return NULL;
     int ndim = PyArray_NDIM(x);
     const bool dense = PyArray_IS_C_CONTIGUOUS(x); /* else a copy in row-major order is written over */
-    PyArrayObject *made = writes  ? (PyArrayObject *)Py_NewRef(x)
-                          : dense ? native_empty(ndim, PyArray_DIMS(x), type)
-                                  : native_dense(args[0]);
+    PyArrayObject *made = writes               ? (PyArrayObject *)Py_NewRef(x)
+                          : !dense             ? native_dense(args[0])
+                          : parts != TYPE_NONE ? native_empty_complex(ndim, PyArray_DIMS(x), parts)
+                                               : native_empty(ndim, PyArray_DIMS(x), type);
     if (!made)
         return NULL;
     triangle run = {PyArray_BYTES(made), PyArray_BYTES(dense ? x : made), PyArray_DIM(x, ndim - 2), PyArray_DIM(x, ndim - 1),
-                    TYPE_SIZE[type], (npy_intp)diagonal, options[UPPER] == Py_True, NULL, 0};
+                    PyArray_ITEMSIZE(x), (npy_intp)diagonal, options[UPPER] == Py_True, NULL, 0};
     const npy_intp matrix = run.rows * run.columns;
     if (ndim > 2 && matrix * run.size <= MASKED)
         run_masked_triangles(&run, PyArray_SIZE(x) / matrix);

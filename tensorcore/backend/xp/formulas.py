@@ -190,6 +190,25 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         """The p-norm distances of all rows of one matrix, or of each of a batch, to all of another."""
         return between(x[..., :, None, :] - y[..., None, :, :], p)
 
+    def distances_gradient(g: Native, x: Native, y: Native | None, out: Native, *, p: float) -> Native:
+        """The gradient with regard to ``x`` of ``cdist``, or without ``y`` of ``pdist``; of p = 1, 2 or infinity. ``out`` is the result."""
+        if y is None:
+            first, second = [xp.asarray(one) for one in np.triu_indices(x.shape[0], 1)]
+            g, out = [matrix_of(one, x.shape[0], first, second) for one in (g, out)]
+            y = x
+        away = x[..., :, None, :] - y[..., None, :, :]
+        if p == 2:
+            return xp.asarray((away * xp.where(out == 0, out, g / xp.where(out == 0, 1, out))[..., None]).sum(-2))
+        pull = xp.where(out == 0, out, g)[..., None] * xp.sign(away)
+        return xp.asarray((pull if p == 1 else xp.where(xp.abs(away) == out[..., None], pull, 0)).sum(-2)).astype(
+            x.dtype, copy=False
+        )
+
+    def matrix_of(pairs: Native, n: int, first: Native, second: Native) -> Native:
+        made = xp.zeros((n, n), pairs.dtype)
+        made[first, second] = made[second, first] = pairs
+        return made
+
     def cosine_similarity(x: Native, y: Native, *, eps: float) -> Native:
         """The cosines of the angles between the rows of two arrays of one shape; each length is at least ``eps``."""
         axis = x.ndim - 1
@@ -251,8 +270,8 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
 
     made: dict[str, Any] = {function.__name__: function for function in (
         hardsigmoid, hardswish, hardshrink, softshrink, threshold, nan_to_num, logit, heaviside, add_scaled, addcdiv, addcmul, addr,
-        polar, frac, lerp, sinc, spherical_bessel_j0, frexp, ldexp, equal, histc, histogram, isin, pdist, cdist, renorm, block_diag,
-        cosine_similarity, pairwise_distance,
+        polar, frac, lerp, sinc, spherical_bessel_j0, frexp, ldexp, equal, histc, histogram, isin, pdist, cdist, distances_gradient, renorm,
+        block_diag, cosine_similarity, pairwise_distance,
     )}  # fmt: skip
     if hasattr(xp.bitwise_xor, "reduce"):
         made["xor_bits"] = xor_bits

@@ -41,6 +41,10 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
             raise ValueError("assignment destination is read-only")
         return xp.array(x, order="C") if out is None else out
 
+    def parts(x: Native) -> Native:
+        """The parts of complex numbers in row-major order, as a last dim: sums are those of parts."""
+        return x.view(x.real.dtype).reshape((*x.shape, 2))
+
     # Tensors as indices, one for each dim or None for all of it
 
     def full_key(indices: Indices) -> tuple[Any, ...]:
@@ -61,7 +65,13 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
             if one is not None:
                 inside(one, x.shape[i], i, negative=True)
         target = target_of(x, out)
-        if accumulate:
+        if accumulate and x.dtype.kind == "c" and target.flags.c_contiguous:
+            both = parts(target)
+            key = (*indices, None) if len(indices) == x.ndim else indices
+            backend.kernels["index_put"](
+                both, parts(xp.ascontiguousarray(values)), indices=key, accumulate=True, out=both
+            )
+        elif accumulate:
             add_at(target, indices, values)
         else:
             target[full_key(indices)] = values
@@ -206,6 +216,12 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         target = target_of(x, out)
         flat, size = along(target, dim)
         inside(index, size, dim)
+        if x.dtype.kind == "c" and x.ndim and target.flags.c_contiguous and not isinstance(alpha, complex):
+            both = parts(target)
+            backend.kernels["index_add"](
+                both, index, parts(xp.ascontiguousarray(source)), dim=dim, alpha=alpha, out=both
+            )
+            return target
         source = source if alpha == 1 else (source * alpha).astype(x.dtype)
         source = source.reshape((1,)) if not source.ndim else source
         if dim:

@@ -273,12 +273,26 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
 
         A geometry is shape, strides and offset; where elements of ``x`` share a place, their sum counts.
         """
-        from_, to = in_memory(xp, *own[:2]), in_memory(xp, *wanted[:2])
         low = min(own[2], wanted[2])
-        span = max([(int(one.max()) if one.size else 0) + it[2] for one, it in ((from_, own), (to, wanted))]) - low + 1
+        span = max([sum([(n - 1) * step for n, step in zip(shape, steps, strict=True)]) + first
+                    for shape, steps, first in (own, wanted) if 0 not in shape], default=low) - low + 1  # fmt: skip
         memory = xp.zeros(span, x.dtype)
-        xp.add.at(memory, from_.ravel() + (own[2] - low), x.ravel())
-        return memory[to + (wanted[2] - low)]
+        if lie_apart(*own[:2]):
+            backend.as_strided(memory, own[0], own[1], own[2] - low)[...] = x
+        else:
+            xp.add.at(memory, in_memory(xp, *own[:2]).ravel() + (own[2] - low), x.ravel())
+        return xp.ascontiguousarray(backend.as_strided(memory, wanted[0], wanted[1], wanted[2] - low)).reshape(
+            wanted[0]
+        )
+
+    def lie_apart(shape: Any, strides: Any) -> bool:
+        """Whether each element surely has a place of its own: each step leads over all that lies within it."""
+        reach = 0
+        for step, n in sorted(zip(strides, shape, strict=True)):
+            if n > 1 and step <= reach:
+                return False
+            reach += (n - 1) * step
+        return True
 
     def shared(x: Native, *, geometry: tuple[Any, ...]) -> Native:
         """``x`` divided by how many elements of a tensor of this geometry share each place."""

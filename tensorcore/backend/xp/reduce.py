@@ -156,6 +156,14 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
 
     def norm(x: Native, *, p: float, dim: Dims = None, keepdim: bool = False) -> Native:
         kind = x.dtype
+        if kind.kind == "c" and p == 2 and x.flags.c_contiguous and x.size:
+            # Of both parts: squares of sizes are sums of their squares.
+            parts, dims = (
+                x.view(x.real.dtype).reshape((*x.shape, 2)),
+                (*(range(x.ndim) if dim is None else dim), x.ndim),
+            )
+            made = backend.kernels["norm"](parts, p=p, dim=dims, keepdim=keepdim)
+            return made.reshape(made.shape[:-1]) if keepdim else made
         away = xp.abs(x.astype(np.float32) if kind.itemsize <= 2 else x)
         answer = np.dtype(away.dtype if kind.itemsize > 2 else kind)
         if p == np.inf:

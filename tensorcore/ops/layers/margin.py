@@ -18,6 +18,7 @@ from tensorcore.errors import (
     UsageError,
 )
 from tensorcore.ops.calls import PLAIN_FLOATS
+from tensorcore.ops.define import Op
 from tensorcore.ops.fused import Fused
 from tensorcore.ops.indexing.scatter import gather
 from tensorcore.ops.kinds import operation
@@ -26,7 +27,8 @@ from tensorcore.ops.layers.loss import check_reduction, pairwise_distance, reduc
 from tensorcore.ops.layers.pool import taken
 from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.pointwise.choice import where
-from tensorcore.ops.reductions.distance import between
+from tensorcore.ops.record import record
+from tensorcore.ops.reductions.distance import POWERS, between, pull
 from tensorcore.ops.reductions.reduce import check_floating
 from tensorcore.ops.reductions.reduce import sum as total
 from tensorcore.ops.samples import loss as samples
@@ -231,11 +233,23 @@ def pdist(input: Tensor, p: float = 2.0) -> Tensor:
         raise UnsupportedDtype(f'pdist: "pdist" not implemented for {input.dtype.name}, got one; use .float()')
     if p < 0:
         raise UsageError(f"pdist: only supports non-negative p values, got {p}; pass p >= 0")
-    if input.node is None and input.dtype in PLAIN_FLOATS and shape[0] > 1 and shape[1]:
+    taped = input.node is not None and mode.enabled
+    if input.dtype in PLAIN_FLOATS and shape[0] > 1 and shape[1] and (not taped or p in POWERS):
         kernel = input.device.kernels["pdist"]
         if kernel:
-            return new_tensor(kernel(input.native, p=float(p)), input.dtype, input.device)
-    first, second = np.triu_indices(shape[0], 1)
-    if shape[1] == 0 or not len(first):
-        return input.new_zeros((len(first),)) + total(input) * 0
+            made = new_tensor(kernel(input.native, p=float(p)), input.dtype, input.device)
+            if taped:
+                record(_pdist, (input,), {"p": float(p)}, made)
+            return made
+    if shape[1] == 0 or shape[0] < 2:
+        return input.new_zeros((0 if shape[0] < 2 else shape[0] * (shape[0] - 1) // 2,)) + total(input) * 0
+    return _each_pair(input, p)
+
+
+def _each_pair(input: Tensor, p: float) -> Tensor:
+    first, second = np.triu_indices(input.native.shape[0], 1)
     return between(taken(input, 0, first) - taken(input, 0, second), p)
+
+
+_pdist = Op("pdist", "input", "Distances between every two rows.", register=False, backward_name="PdistBackward0", grads=dict(
+    input=lambda g, input, out, p: pull(g, input, None, out, p, lambda x: _each_pair(x, p))))  # fmt: skip

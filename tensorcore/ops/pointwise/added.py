@@ -6,7 +6,7 @@ from typing import Any
 
 from tensorcore.errors import DtypeError
 from tensorcore.ops.define import same
-from tensorcore.ops.kinds import BOOL, FLOATING, INTEGER, composite
+from tensorcore.ops.kinds import BOOL, COMPLEX, FLOATING, INTEGER, composite
 from tensorcore.ops.older import taking_older
 from tensorcore.ops.operands import NARROW, check_tensors, factor, once_rounded, result_type
 from tensorcore.ops.pointwise.arithmetic import _add, _div, mul
@@ -16,10 +16,12 @@ from tensorcore.tensor import Tensor
 
 __all__ = ["addcdiv", "addcmul"]
 
+_ONE_PASS = FLOATING | COMPLEX
+
 
 @taking_older("value")
 @composite(
-    inputs="input tensor1 tensor2", quick=FLOATING, takes=FLOATING, writes=True, samples=samples.addcmul,
+    inputs="input tensor1 tensor2", quick=_ONE_PASS, takes=_ONE_PASS, writes=True, samples=samples.addcmul,
     grads=dict(input=same, tensor1=lambda g, tensor2, value: g * conjugate(tensor2 * value),
                tensor2=lambda g, tensor1, value: g * conjugate(tensor1 * value)),
 )  # fmt: skip
@@ -37,7 +39,7 @@ def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1, 
 
 @taking_older("value")
 @composite(
-    inputs="input tensor1 tensor2", quick=FLOATING, takes=FLOATING, writes=True, samples=samples.addcdiv,
+    inputs="input tensor1 tensor2", quick=_ONE_PASS, takes=_ONE_PASS, writes=True, samples=samples.addcdiv,
     grads=dict(input=same, tensor1=lambda g, tensor2, value: g * conjugate(value / tensor2),
                tensor2=lambda g, tensor1, tensor2, value: -g * conjugate(tensor1 / tensor2 / tensor2 * value)),
 )  # fmt: skip

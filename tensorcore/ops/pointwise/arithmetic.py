@@ -70,12 +70,12 @@ _sub = elementwise(
 )  # fmt: skip
 
 
-_SCALED = PLAIN_FLOATS | NARROW  # of which the latter have the kernel where the device says so
+_SCALED = PLAIN_FLOATS | COMPLEX | NARROW  # of which the last ones have the kernel where the device says so
 
 
 @composite(
     inputs="input other", name="add_scaled", method=False, register=False, quick=_SCALED, takes=_SCALED,
-    grads=dict(input=same, other=lambda g, alpha: g * alpha), backward_name="AddBackward0",
+    grads=dict(input=same, other=lambda g, alpha: g * alpha.conjugate()), backward_name="AddBackward0",
 )  # fmt: skip
 def _add_scaled(input: Tensor, other: Tensor, *, alpha: Any) -> Tensor:
     return _add(input, mul(other, alpha))
@@ -83,12 +83,11 @@ def _add_scaled(input: Tensor, other: Tensor, *, alpha: Any) -> Tensor:
 
 def _one_pass(input: Any, other: Any, alpha: Any) -> bool:
     """Whether the factor and both tensors are such as the kernel of a scaled sum takes."""
-    return (
-        (type(alpha) is float or type(alpha) is int)
-        and type(input) is Tensor is type(other)
-        and other.dtype is input.dtype
-        and (other.dtype in PLAIN_FLOATS or _scales(other))
-    )
+    if not type(input) is Tensor is type(other) or other.dtype is not input.dtype:
+        return False
+    if type(alpha) is float or type(alpha) is int:
+        return other.dtype in PLAIN_FLOATS or other.dtype in COMPLEX or _scales(other)
+    return type(alpha) is complex and other.dtype in COMPLEX
 
 
 def _scales(one: Any) -> bool:
@@ -441,8 +440,8 @@ def _check_lerp(input: Tensor, end: Tensor, weight: Any) -> tuple[Any, ...]:
 
 
 @composite(
-    inputs="input end weight", check=_check_lerp, takes=FLOATING, numbers=True, writes=True, quick=FLOATING,
-    samples=samples.lerp,
+    inputs="input end weight", check=_check_lerp, takes=FLOATING | COMPLEX, numbers=True, writes=True,
+    quick=FLOATING | COMPLEX, samples=samples.lerp,
     grads=dict(input=lambda g, weight: g * conjugate(1 - weight), end=lambda g, weight: g * conjugate(weight),
                weight=lambda g, input, end: g * conjugate(end - input)),
 )  # fmt: skip

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from tensorcore import dtypes
 from tensorcore.errors import ArgumentError, ShapeError, UsageError
 from tensorcore.ops import rules
 from tensorcore.ops.calls import PLAIN_FLOATS
+from tensorcore.ops.define import Op
+from tensorcore.ops.fused import differentiate
 from tensorcore.ops.inplace import is_free
 from tensorcore.ops.kinds import composite, operation
 from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.output import store, written
 from tensorcore.ops.pointwise.choice import where
+from tensorcore.ops.record import record
 from tensorcore.ops.reductions.reduce import check_floating
 from tensorcore.ops.reductions.statistics import vector_norm
 from tensorcore.ops.samples import numeric as samples
 from tensorcore.ops.shapes.join import cat
 from tensorcore.ops.shortage import again
+from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = ["cdist", "dist", "renorm"]
@@ -40,6 +45,10 @@ _MODES = {
 _MANY, _DIFFERENCES, _SHORT = 25, 1 << 18, 32
 
 
+# The norms whose gradients a kernel knows.
+POWERS = frozenset([1, 2, math.inf])
+
+
 def _measured(x1: Any, x2: Any, p: float = 2.0) -> Tensor | None:
     """Distances of the rows of two matrices, or of those of two batches, by one kernel, where there is one and nothing is recorded;
     None for other calls."""
@@ -57,14 +66,40 @@ def _measured(x1: Any, x2: Any, p: float = 2.0) -> Tensor | None:
         return None
     if p == 2 and a[-1] > _SHORT and a[-2] * b[-2] * a[-1] > _DIFFERENCES:
         return None
-    kernel = x1.device.kernels["cdist"]
-    if x1.node is not None or x2.node is not None or not kernel:
+    kernel, taped = x1.device.kernels["cdist"], mode.enabled and (x1.node is not None or x2.node is not None)
+    if not kernel or (taped and (p == 2 or p not in POWERS)):
         return None
     try:
         native = kernel(x1.native, x2.native, p=float(p))
     except MemoryError as error:
         native = again(x1.device, "cdist", (x1.native, x2.native), {"p": float(p)}, error)
-    return new_tensor(native, x1.dtype, x1.device)  # type: ignore[no-any-return]
+    made = new_tensor(native, x1.dtype, x1.device)
+    if taped:
+        record(_cdist, (x1, x2), {"p": float(p)}, made)
+    return made  # type: ignore[no-any-return]
+
+
+def pull(g: Any, mine: Any, other: Any, out: Any, p: float, apart: Callable[..., Any]) -> Any:
+    """The gradient with regard to the first tensor of the distances ``out`` between its rows and those of the other one, or of each
+    other where there is none; ``apart`` are those distances in ops of their own, for walks that are recorded."""
+    kernel = None if mode.enabled else mine.device.kernels["distances_gradient"]
+    if not kernel:
+        return differentiate(apart, (mine,), g)[0]
+    natives = [None if one is None else one.native for one in (g, mine, other, out)]
+    try:
+        native = kernel(*natives, p=p)
+    except MemoryError as error:
+        native = again(mine.device, "distances_gradient", natives, {"p": p}, error)
+    return new_tensor(native, mine.dtype, mine.device)
+
+
+def _apart(x1: Any, x2: Any, p: float) -> Tensor:
+    return between(x1.unsqueeze(-2) - x2.unsqueeze(-3), p)
+
+
+_cdist = Op("cdist", "x1 x2", "Distances of the rows of two.", register=False, backward_name="CdistBackward0", grads=dict(
+    x1=lambda g, x1, x2, out, p: pull(g, x1, x2, out, p, lambda x: _apart(x, x2, p)),
+    x2=lambda g, x1, x2, out, p: pull(g.mT, x2, x1, out.mT, p, lambda x: _apart(x, x1, p))))  # fmt: skip
 
 
 @operation(samples=samples.cdist, method=False)
@@ -104,7 +139,12 @@ def cdist(
     if p == 2:
         chosen = _MODES[compute_mode]
         return _euclidean(x1, x2, max(a[-2], b[-2]) > _MANY if chosen is None else chosen)  # type: ignore[no-any-return]
-    return between(x1.unsqueeze(-2) - x2.unsqueeze(-3), p)  # type: ignore[attr-defined]
+    if p in POWERS:  # of batches that broadcast
+        batch = rules.broadcast("cdist", a[:-2], b[:-2])
+        made = _measured(x1.expand((*batch, *a[-2:])), x2.expand((*batch, *b[-2:])), p)  # type: ignore[attr-defined]
+        if made is not None:
+            return made
+    return _apart(x1, x2, p)
 
 
 def between(away: Any, p: float) -> Tensor:

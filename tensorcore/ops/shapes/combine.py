@@ -14,7 +14,9 @@ from tensorcore import dtypes
 from tensorcore.errors import ArgumentError, ArgumentTypeError, DtypeError, ShapeError, UsageError
 from tensorcore.formats import Size, only_strided
 from tensorcore.ops import rules
+from tensorcore.ops.calls import apply
 from tensorcore.ops.creation.create import arange, from_numpy, like
+from tensorcore.ops.define import Op
 from tensorcore.ops.indexing.buckets import searchsorted
 from tensorcore.ops.kinds import operation
 from tensorcore.ops.operands import check_tensors, result_type
@@ -47,16 +49,19 @@ def block_diag(*tensors: Any) -> Tensor:
     if any([one.dtype is not tensors[0].dtype for one in tensors]):
         kind = result_type(*tensors)
         blocks = [one.to(kind) for one in blocks]
-    dtype, device, natives, height, width = blocks[0].dtype, blocks[0].device, [], 0, 0
+    dtype, device, natives, height, width, taped = blocks[0].dtype, blocks[0].device, [], 0, 0, False
     for one in blocks:
-        if type(one) is not Tensor or one.node is not None or one.dtype is not dtype or one.device is not device:
+        if type(one) is not Tensor or one.dtype is not dtype or one.device is not device:
             break
         rows, columns = one.native.shape
-        height, width = height + rows, width + columns
+        height, width, taped = height + rows, width + columns, taped or one.node is not None
         natives.append(one.native)
     else:
-        if kernel := device.kernels["block_diag"]:
+        kernel = device.kernels["block_diag"]
+        if kernel and not taped:
             return new_tensor(kernel(natives, shape=(height, width)), dtype, device)
+        if kernel:
+            return apply(_block_diag, blocks, {"shape": (height, width)})  # type: ignore[no-any-return]
     width, before, parts = sum([one.native.shape[1] for one in blocks]), 0, []
     for one in blocks:
         height, own = one.native.shape
@@ -64,6 +69,19 @@ def block_diag(*tensors: Any) -> Tensor:
         parts.append(cat([sides[0], one, sides[1]], 1))
         before += own
     return cat(parts, 0)
+
+
+def _blocks(g: Any, shapes: Any) -> list[Any]:
+    """The blocks along the diagonal."""
+    made, row, column = [], 0, 0
+    for rows, columns in shapes:
+        made.append(g[row : row + rows, column : column + columns])
+        row, column = row + rows, column + columns
+    return made
+
+
+_block_diag = Op("block_diag", "tensors", "Matrices along a diagonal.", variadic=True, register=False,
+                 grads=dict(tensors=lambda g, tensors_shape: _blocks(g, tensors_shape)))  # fmt: skip
 
 
 def broadcast_shapes(*shapes: Any) -> Size:

@@ -8,10 +8,11 @@ from typing import Any
 from tensorcore import dtypes
 from tensorcore.dtypes import dtype
 from tensorcore.errors import ArgumentTypeError, UnsupportedDtype
-from tensorcore.ops.calls import PLAIN_FLOATS, binary, foreign, reflected, unary
+from tensorcore.ops.calls import PLAIN_FLOATS, binary, reflected, unary
 from tensorcore.ops.calls import elementwise as slow
 from tensorcore.ops.define import Op
 from tensorcore.ops.inplace import elementwise_inplace, inplace, usual_write
+from tensorcore.ops.mixed import leave, leave_operator, of_one
 from tensorcore.ops.operands import result_type
 from tensorcore.ops.record import record
 from tensorcore.ops.shapes.views import viewing
@@ -98,13 +99,15 @@ def elementwise(
     accepts = None if accepts == NUMBERS else accepts
     result = dtypes.bool_ if gives == "bool" else None
     if len(op.inputs) == 1:
-        call = unary(op, accepts, result)
+        call = unary(op, accepts, result) if accepts is None else of_one(op, accepts, result)
     elif len(op.inputs) == 2:
-        call = _naming(binary(op, accepts, result, None if numbers else _tensors_only, numbers), op.inputs[1])
+        call = _naming(binary(op, accepts, result, leave if numbers else _tensors_only, numbers), op.inputs[1])
     else:
 
         def call(*values: Any, out: Tensor | None = None) -> Tensor:
-            return slow(op, values, out=out)
+            if type(values[0]) is Tensor and values[0].dtype in op.quick:
+                return slow(op, values, out=out)
+            return leave(op, values, out=out)
 
     call.__name__ = call.__qualname__ = name
     call.__module__ = "tensorcore"  # where pickles find it
@@ -138,7 +141,7 @@ def _tensors_only(op: Op, values: tuple[Any, ...], *, out: Tensor | None = None)
             raise ArgumentTypeError(
                 f"{op.name}: expected argument '{place}' to be a Tensor, got {type(one).__name__}; wrap it in torch.tensor(...)"
             )
-    return slow(op, values, out=out)
+    return leave(op, values, out=out)
 
 
 def _operator(
@@ -153,7 +156,7 @@ def _operator(
     if len(op.inputs) == 1:
         setattr(Tensor, f"__{operator}__", call)
         return
-    forward = binary(op, accepts, result, leave=foreign)
+    forward = binary(op, accepts, result, leave=leave_operator)
     setattr(Tensor, f"__{operator}__", forward)
     if operator in ("eq", "ne", "lt", "le", "gt", "ge"):
         return

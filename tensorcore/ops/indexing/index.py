@@ -247,8 +247,11 @@ def _checked(op: str, input: Any, indices: Any, values: Any) -> tuple[Any, ...]:
 def number_of(self: Tensor, value: Any) -> Tensor:
     """A number as a 0-d tensor of the dtype and on the device of ``self``."""
     dtype = self.dtype
-    if (type(value) is float or type(value) is int) and dtype in PLAIN_FLOATS:
-        return new_tensor(self.device.kernels["full"]((), value, dtype=dtype), dtype, self.device)
+    if type(value) is float or type(value) is int:
+        if dtype in PLAIN_FLOATS:
+            return new_tensor(self.device.kernels["full"]((), value, dtype=dtype), dtype, self.device)
+        if 0 <= value < 128 and dtype.kind == "integer":  # within each of them
+            return new_tensor(self.device.kernels["full"]((), int(value), dtype=dtype), dtype, self.device)
     kind = kind_of(value)
     if kind == "complex" and not dtype.is_complex:
         raise DtypeError(

@@ -7,7 +7,7 @@ from typing import Any
 
 from tensorcore.dtypes import kind_of
 from tensorcore.errors import ArgumentTypeError, DtypeError, GradientError, ShapeError
-from tensorcore.ops.calls import PLAIN_FLOATS, apply
+from tensorcore.ops.calls import apply
 from tensorcore.ops.define import Op, named
 from tensorcore.ops.indexing.index import number_of
 from tensorcore.ops.inplace import _before, attach, check_writable
@@ -130,9 +130,8 @@ def same_dtype(op: str, input: Tensor, other: Tensor, name: str) -> None:
 
 def scalar(op: str, input: Tensor, value: Any) -> Tensor:
     """A number, or a tensor without dims, as a 0-d tensor of the input's dtype."""
-    if type(value) is float and input.dtype in PLAIN_FLOATS:  # no rule to check: half the time of what follows
-        dtype, device = input.dtype, input.device
-        return new_tensor(device.kernels["full"]((), value, dtype=dtype), dtype, device)
+    if type(value) is float or type(value) is int:
+        return number_of(input, value)
     if isinstance(value, Tensor):
         if value.native.shape:
             raise ShapeError(

@@ -20,7 +20,7 @@ __all__ = ["addcdiv", "addcmul"]
 
 @taking_older("value")
 @composite(
-    inputs="input tensor1 tensor2", quick=PLAIN_FLOATS, takes=PLAIN_FLOATS, writes=True, samples=samples.addcmul,
+    inputs="input tensor1 tensor2", quick=PLAIN_FLOATS | INTEGER, takes=PLAIN_FLOATS | INTEGER, writes=True, samples=samples.addcmul,
     grads=dict(input=same, tensor1=lambda g, tensor2, value: g * conjugate(tensor2 * value),
                tensor2=lambda g, tensor1, value: g * conjugate(tensor1 * value)),
 )  # fmt: skip

@@ -12,20 +12,9 @@ from tensorcore.errors import ArgumentTypeError, DtypeError, UnsupportedDtype
 from tensorcore.ops.calls import PLAIN_FLOATS
 from tensorcore.ops.define import OPS, Op, same
 from tensorcore.ops.inplace import usual_write
-from tensorcore.ops.kinds import (
-    BOOL,
-    COMPLEX,
-    FLOATING,
-    NUMBERS,
-    REAL,
-    alias,
-    composite,
-    elementwise,
-    method,
-    operation,
-)  # fmt: skip
+from tensorcore.ops.kinds import BOOL, COMPLEX, FLOATING, INTEGER, NUMBERS, REAL, alias, composite, elementwise, method, operation
 from tensorcore.ops.older import older
-from tensorcore.ops.operands import NARROW, check_number, check_tensors, once_rounded, result_type
+from tensorcore.ops.operands import NARROW, as_number, check_number, check_tensors, once_rounded, result_type
 from tensorcore.ops.output import check_apart, store
 from tensorcore.ops.pointwise.choice import where
 from tensorcore.ops.pointwise.complex import conjugate
@@ -70,7 +59,7 @@ _sub = elementwise(
 )  # fmt: skip
 
 
-_SCALED = PLAIN_FLOATS | NARROW  # of which the latter have the kernel where the device says so
+_SCALED = PLAIN_FLOATS | INTEGER | NARROW  # of which the latter have the kernel where the device says so
 
 
 @composite(
@@ -87,13 +76,22 @@ def _one_pass(input: Any, other: Any, alpha: Any) -> bool:
         (type(alpha) is float or type(alpha) is int)
         and type(input) is Tensor is type(other)
         and other.dtype is input.dtype
-        and (other.dtype in PLAIN_FLOATS or _scales(other))
+        and (
+            other.dtype in PLAIN_FLOATS
+            or (other.dtype.kind == "integer" and type(alpha) is int and 0 <= alpha < 128)  # which each of them holds
+            or _scales(other)
+        )
     )
 
 
 def _scales(one: Any) -> bool:
     """Whether that kernel takes the tensor, of a narrow dtype."""
     return one.dtype in NARROW and "add_scaled" in one.device.narrow_numbers
+
+
+def _minus(alpha: Any, dtype: dtypes.dtype) -> Any:
+    """A factor's negative, which wraps around where the dtype has none."""
+    return -alpha if dtype.is_signed else as_number(-alpha, dtype)
 
 
 def _scaled(op: str, input: Any, other: Any, alpha: Any) -> Any:
@@ -110,6 +108,8 @@ def _scaled(op: str, input: Any, other: Any, alpha: Any) -> Any:
             f"ones), got alpha={alpha}; convert the tensor with .to(...)"
         )
     check_number(op, alpha, compute)
+    if compute is dtypes.bool_ and alpha and isinstance(other, Tensor):
+        return other
     factor = bool(alpha) if compute is dtypes.bool_ else alpha
     return mul(other.to(compute), factor) if isinstance(other, Tensor) else other * alpha  # type: ignore[attr-defined]
 
@@ -134,7 +134,7 @@ def sub(input: Any, other: Any, *late: Any, alpha: Any = 1, out: Tensor | None =
     if (
         out is None and _one_pass(input, other, alpha) and input.node is other.node is None
     ):  # else it is named on the tape
-        return _add_scaled(input, other, alpha=-alpha)
+        return _add_scaled(input, other, alpha=_minus(alpha, input.dtype))
     _no_bool(input, other)
     return _sub(input, _scaled("sub", input, other, alpha), out=out)
 
@@ -149,9 +149,9 @@ def _scaling(op: Op, written: Callable[..., Tensor]) -> Callable[..., Tensor]:
     def scaled(input: Tensor, other: Any, *late: Any, alpha: Any = 1) -> Tensor:
         if late:
             return older(name, (input, other, *late), {}, "alpha", frames=2)
-        if alpha == 1:
+        if alpha == 1 and alpha is not True:
             return written(input, other)
-        if _one_pass(input, other, alpha) and _add_into(input, (other,), alpha=alpha if add else -alpha):
+        if _one_pass(input, other, alpha) and _add_into(input, (other,), alpha=alpha if add else _minus(alpha, input.dtype)):
             return input
         check_apart(name, input, (other,))
         return written(input, _scaled(name, input, other, alpha))

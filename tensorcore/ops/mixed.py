@@ -67,8 +67,10 @@ def _mixed(op: Op, inputs: Sequence[Any]) -> Any:
             if one.node is not None:
                 recorded = True
             key += one.dtype, not one.native.shape
-        elif kind is float or (kind is int and 0 <= one <= 127):  # a number that fits each dtype of its kind
+        elif kind is float:
             key.append(kind)
+        elif kind is int and -128 <= one <= 127:  # which each integer dtype holds, or each that has a sign
+            key.append(one < 0)
         else:
             return None
     if device is None:
@@ -111,7 +113,9 @@ def _plan(op: Op, inputs: Sequence[Any]) -> tuple[dtype, dtype] | None:
         compute, final = op.dtypes(op, inputs)  # type: ignore[attr-defined]
     except Exception:
         return None
-    numbers = any(type(one) is not Tensor for one in inputs)
+    numbers = [one for one in inputs if type(one) is not Tensor]
     if compute in NARROW or compute.is_complex or (numbers and compute is dtypes.bool_):
+        return None
+    if compute.kind == "integer" and not compute.is_signed and any(one < 0 for one in numbers):
         return None
     return compute, final

@@ -34,6 +34,9 @@ def test_numbers_that_an_op_refuses_are_refused_after_others_were_taken():
         x**-1
     assert (x + 1).dtype is torch.uint8
     assert x.clamp(max=2).tolist() == [1, 2, 2]
+    assert (x.to(torch.int8) + -1).tolist() == [0, 1, 2]
+    assert (x + -1).tolist() == [0, 1, 2]
+    assert x.to(torch.int8).clamp(-1, 1).tolist() == [1, 1, 1]
     with pytest.raises(RuntimeError, match="overflow"):
         x.clamp(max=300)
 

@@ -207,10 +207,14 @@ def _put_plainly(input: Any, indices: Any, values: Any, accumulate: Any, *, writ
     if not (type(input) is type(values) is Tensor and type(indices) in (tuple, list) and type(accumulate) is bool):
         return None
     device, version = input.device, input.version if write else None
-    vectors = _vectors(input, tuple(indices))
-    if not vectors or values.dtype is not input.dtype or values.device is not device or values.node is not None:
+    if values.dtype is not input.dtype or values.device is not device or values.node is not None:
         return None
     if not is_free(input) if write else input.node is not None:
+        return None
+    if not accumulate and len(indices) == 1 and (filled := _filled(input, indices[0], values, write)) is not None:
+        return filled
+    vectors = _vectors(input, tuple(indices))
+    if not vectors:
         return None
     first, shape, places = vectors[0].native.shape, input.native.shape, []  # type: ignore[union-attr]
     for one in vectors:
@@ -233,6 +237,26 @@ def _put_plainly(input: Any, indices: Any, values: Any, accumulate: Any, *, writ
         written(input)
         return input
     return new_tensor(native, input.dtype, device)  # type: ignore[no-any-return]
+
+
+def _filled(input: Tensor, mask: Any, value: Tensor, write: bool) -> Tensor | None:
+    """One value in the place of all elements that a mask of the same shape names; None for other calls."""
+    if (
+        type(mask) is not Tensor
+        or mask.dtype is not dtypes.bool_
+        or mask.device is not input.device
+        or value.native.shape
+        or mask.native.shape != input.native.shape
+        or (write and (mask.version is input.version or value.version is input.version) and input.version is not None)
+    ):
+        return None
+    native = input.device.kernels["masked_fill"](
+        input.native, mask.native, value.native, **({"out": input.native} if write else {})
+    )
+    if write:
+        written(input)
+        return input
+    return new_tensor(native, input.dtype, input.device)  # type: ignore[no-any-return]
 
 
 def _checked(op: str, input: Any, indices: Any, values: Any) -> tuple[Any, ...]:

@@ -144,8 +144,11 @@ def scatter(name: str, write: bool, input: Tensor, dim: int, index: Tensor, src:
     if at >= 0:
         made = None if write else quick(_scatter, (input, index, src), {"dim": at})
         return call(_scatter, (input, index, src), {"dim": at}, ShapeError, write) if made is None else made
-    index = long(name, index, empty=True)
     given = isinstance(src, Tensor)
+    if not given and reduce is None and (at := _usual(input, dim, index, input)) >= 0:
+        src = scalar(name, input, src).expand(index.native.shape)  # type: ignore[attr-defined]
+        return call(_scatter_value, (input, index, src), {"dim": at}, ShapeError, write)
+    index = long(name, index, empty=True)
     if given:
         same_dtype(name, input, src, "src")
         at, index, src = check_scattered(name, input, index, src, dim)

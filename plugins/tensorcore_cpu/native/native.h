@@ -327,6 +327,9 @@ int lapack_init(void);
 extern const native_spec complex_numbers_kernels[];
 int complex_numbers_init(void);
 
+extern const native_spec division_kernels[];
+int division_init(void);
+
 extern const native_spec scans_kernels[];
 int scans_init(void);
 

@@ -56,7 +56,9 @@ def test_division_of_integers(name, dtype):
             with np.errstate(over="ignore"):
                 if name == "trunc_divide":  # in integers that hold every answer
                     sign = np.sign(x[:, None].astype(object)) * np.sign(y[:31].astype(object))
-                    exact = (abs(x[:, None].astype(object)) // abs(y[:31].astype(object)) * sign + 2**70) % 2**limits.bits
+                    exact = (
+                        abs(x[:, None].astype(object)) // abs(y[:31].astype(object)) * sign + 2**70
+                    ) % 2**limits.bits
                     expected = exact.astype(np.uint64).astype(dtype)
                 else:
                     expected = fallback(x[:, None], y[:31])

@@ -67,7 +67,9 @@ def test_whether_each_is_among_a_few(dtype):
 
 
 @pytest.mark.parametrize("accumulate", [False, True])
-@pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "int16", "int32", "int64", "uint8", "bool", "complex64"])
+@pytest.mark.parametrize(
+    "dtype", ["float32", "float64", "int8", "int16", "int32", "int64", "uint8", "bool", "complex64"]
+)
 def test_elements_put_by_number(dtype, accumulate):
     """The last of equal numbers stays, or all are added; those below 0 count from the end; x is left as it was, or is `out`."""
     native, fallback = kernel("put")

@@ -12,12 +12,25 @@ from tensorcore.errors import ArgumentTypeError, DtypeError, UnsupportedDtype
 from tensorcore.ops.calls import PLAIN_FLOATS
 from tensorcore.ops.define import OPS, Op, same
 from tensorcore.ops.inplace import usual_write
-from tensorcore.ops.kinds import BOOL, COMPLEX, FLOATING, INTEGER, NUMBERS, REAL, alias, composite, elementwise, method, operation
+from tensorcore.ops.kinds import (
+    BOOL,
+    COMPLEX,
+    FLOATING,
+    INTEGER,
+    NUMBERS,
+    REAL,
+    alias,
+    composite,
+    elementwise,
+    method,
+    operation,
+)
 from tensorcore.ops.older import older
-from tensorcore.ops.operands import NARROW, as_number, check_number, check_tensors, once_rounded, result_type
+from tensorcore.ops.operands import NARROW, check_number, check_tensors, once_rounded, result_type
 from tensorcore.ops.output import check_apart, store
 from tensorcore.ops.pointwise.choice import where
 from tensorcore.ops.pointwise.complex import conjugate
+from tensorcore.ops.pointwise.factors import minus, one_pass
 from tensorcore.ops.samples import elementwise as samples
 from tensorcore.tensor import Tensor
 
@@ -70,30 +83,6 @@ def _add_scaled(input: Tensor, other: Tensor, *, alpha: Any) -> Tensor:
     return _add(input, mul(other, alpha))
 
 
-def _one_pass(input: Any, other: Any, alpha: Any) -> bool:
-    """Whether the factor and both tensors are such as the kernel of a scaled sum takes."""
-    return (
-        (type(alpha) is float or type(alpha) is int)
-        and type(input) is Tensor is type(other)
-        and other.dtype is input.dtype
-        and (
-            other.dtype in PLAIN_FLOATS
-            or (other.dtype.kind == "integer" and type(alpha) is int and 0 <= alpha < 128)  # which each of them holds
-            or _scales(other)
-        )
-    )
-
-
-def _scales(one: Any) -> bool:
-    """Whether that kernel takes the tensor, of a narrow dtype."""
-    return one.dtype in NARROW and "add_scaled" in one.device.narrow_numbers
-
-
-def _minus(alpha: Any, dtype: dtypes.dtype) -> Any:
-    """A factor's negative, which wraps around where the dtype has none."""
-    return -alpha if dtype.is_signed else as_number(-alpha, dtype)
-
-
 def _scaled(op: str, input: Any, other: Any, alpha: Any) -> Any:
     """``alpha * other`` in the dtype that the sum is computed in."""
     if dtypes.kind_of(other) is None:
@@ -120,7 +109,7 @@ def add(input: Any, other: Any, *late: Any, alpha: Any = 1, out: Tensor | None =
         return older("add", (input, other, *late), {"out": out}, "alpha")
     if alpha == 1 and alpha is not True:
         return _add(input, other) if out is None else _add(input, other, out=out)
-    if out is None and _one_pass(input, other, alpha):
+    if out is None and one_pass(input, other, alpha):
         return _add_scaled(input, other, alpha=alpha)
     return _add(input, _scaled("add", input, other, alpha), out=out)
 
@@ -132,9 +121,9 @@ def sub(input: Any, other: Any, *late: Any, alpha: Any = 1, out: Tensor | None =
     if alpha == 1 and alpha is not True:
         return _sub(input, other) if out is None else _sub(input, other, out=out)
     if (
-        out is None and _one_pass(input, other, alpha) and input.node is other.node is None
+        out is None and one_pass(input, other, alpha) and input.node is other.node is None
     ):  # else it is named on the tape
-        return _add_scaled(input, other, alpha=_minus(alpha, input.dtype))
+        return _add_scaled(input, other, alpha=minus(alpha, input.dtype))
     _no_bool(input, other)
     return _sub(input, _scaled("sub", input, other, alpha), out=out)
 
@@ -151,7 +140,9 @@ def _scaling(op: Op, written: Callable[..., Tensor]) -> Callable[..., Tensor]:
             return older(name, (input, other, *late), {}, "alpha", frames=2)
         if alpha == 1 and alpha is not True:
             return written(input, other)
-        if _one_pass(input, other, alpha) and _add_into(input, (other,), alpha=alpha if add else _minus(alpha, input.dtype)):
+        if one_pass(input, other, alpha) and _add_into(
+            input, (other,), alpha=alpha if add else minus(alpha, input.dtype)
+        ):
             return input
         check_apart(name, input, (other,))
         return written(input, _scaled(name, input, other, alpha))

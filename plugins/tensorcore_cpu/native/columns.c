@@ -25,7 +25,7 @@ static void reach(const column_run *run, int i, npy_intp k, npy_intp *begin, npy
 }
 
 /* One channel: of its image, its taps * windows elements; and the way back, into an image of zeros. */
-#define CHANNELS(suffix, type)                                                                                \
+#define CHANNELS(suffix, type, ADDED)                                                                         \
     static void unfold_##suffix(void *context, npy_intp channel, npy_intp last) {                             \
         const column_run *run = context;                                                                      \
         const npy_intp windows = run->count[0] * run->count[1], plane = run->size[0] * run->size[1];          \
@@ -68,14 +68,14 @@ static void reach(const column_run *run, int i, npy_intp k, npy_intp *begin, npy
                     type *pixel = image + y * run->size[1] + tap % run->kernel[1] * run->dilation[1] - run->padding[1]; \
                     const type *line = column + row * run->count[1];                                          \
                     for (npy_intp i = left; i < right; i++)                                                   \
-                        pixel[i * step] += line[i];                                                           \
+                        pixel[i * step] ADDED line[i];                                                           \
                 }                                                                                             \
             }                                                                                                 \
         }                                                                                                     \
     }
-CHANNELS(f32, float)
-CHANNELS(f64, double)
-CHANNELS(bool, bool) /* where a sum is whether any is true, as C adds them */
+CHANNELS(f32, float, +=)
+CHANNELS(f64, double, +=)
+CHANNELS(bool, uint8_t, |=) /* where a sum is whether any is true */
 
 static bool pair(PyObject *option, npy_intp *values, npy_intp least) {
     return option && native_sizes(option, values, 2) == 2 && values[0] >= least && values[1] >= least;

@@ -55,9 +55,9 @@ EACH(pick_2, uint16_t, *one = *place)
 EACH(pick_4, uint32_t, *one = *place)
 EACH(pick_8, uint64_t, *one = *place)
 
-/* NaN is the largest and the smallest. Of bools a sum is whether any is true, as C adds them. */
-#define COMBINE(suffix, type, times, low, high)                                                               \
-    EACH(add_##suffix, type, *place += *one)                                                                  \
+/* NaN is the largest and the smallest. Of bools, true ones of which are bytes other than 0, a sum is whether any is true, and a product whether all are. */
+#define COMBINE(suffix, type, plus, times, low, high)                                                         \
+    EACH(add_##suffix, type, *place = (type)(*place plus *one))                                               \
     EACH(multiply_##suffix, type, *place = (type)(*place times *one))                                         \
     EACH(most_##suffix, type, *place = *one > *place || *one != *one ? *one : *place)                         \
     EACH(least_##suffix, type, *place = *one < *place || *one != *one ? *one : *place)                        \
@@ -74,14 +74,14 @@ EACH(pick_8, uint64_t, *one = *place)
     EACH(divide_##suffix, type, (void)one; *place = quotient(*place, COUNTED(type)); COUNTED(type) = 1)
 #define RATIO(a, b) ((a) / (b))
 #define FLOORED(a, b) ((a) / (b) - ((a) % (b) < 0))
-COMBINE(f32, float, *, -__builtin_inff(), __builtin_inff())
-COMBINE(f64, double, *, -__builtin_inf(), __builtin_inf())
-COMBINE(i8, int8_t, *, INT8_MIN, INT8_MAX)
-COMBINE(i16, int16_t, *, INT16_MIN, INT16_MAX)
-COMBINE(i32, int32_t, *, INT32_MIN, INT32_MAX)
-COMBINE(i64, int64_t, *, INT64_MIN, INT64_MAX)
-COMBINE(u8, uint8_t, *, 0, UINT8_MAX)
-COMBINE(bool, bool, &, false, true)
+COMBINE(f32, float, +, *, -__builtin_inff(), __builtin_inff())
+COMBINE(f64, double, +, *, -__builtin_inf(), __builtin_inf())
+COMBINE(i8, int8_t, +, *, INT8_MIN, INT8_MAX)
+COMBINE(i16, int16_t, +, *, INT16_MIN, INT16_MAX)
+COMBINE(i32, int32_t, +, *, INT32_MIN, INT32_MAX)
+COMBINE(i64, int64_t, +, *, INT64_MIN, INT64_MAX)
+COMBINE(u8, uint8_t, +, *, 0, UINT8_MAX)
+COMBINE(bool, uint8_t, |, &&, 0, 1)
 COUNT(f32, float, RATIO)
 COUNT(f64, double, RATIO)
 COUNT(i8, int8_t, FLOORED)

@@ -54,7 +54,7 @@ static bool lies_apart(const void *data, npy_intp bytes, PyArrayObject *x) {
     return begin + bytes <= PyArray_BYTES(x) || begin >= PyArray_BYTES(x) + PyArray_NBYTES(x);
 }
 
-/* Adds an element to another; of bools, whether any is true, as C adds them. */
+/* Adds an element to another; of bools, whether any is true. */
 static inline void add_element(native_type type, char *to, const char *from) {
 #define ADD(TYPE, type)                                                                                       \
     case TYPE: *(type *)to += *(const type *)from; break;
@@ -66,7 +66,7 @@ static inline void add_element(native_type type, char *to, const char *from) {
         ADD(TYPE_I32, int32_t)
         ADD(TYPE_I64, int64_t)
         ADD(TYPE_U8, uint8_t)
-        ADD(TYPE_BOOL, bool)
+    case TYPE_BOOL: *(uint8_t *)to |= *(const uint8_t *)from; break;
     default: break;
     }
 #undef ADD

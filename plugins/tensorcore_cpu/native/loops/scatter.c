@@ -20,6 +20,7 @@ static void bounds(const int64_t *index, ptrdiff_t count, int64_t *low, int64_t 
 }
 
 #define IS_NAN(a) ((a) != (a))
+#define SUM(a, b) (REAL)((a) + (b))
 #include "as_f32.h"
 #include "scatter_of_real.h"
 #include "as_f64.h"
@@ -36,7 +37,8 @@ static void bounds(const int64_t *index, ptrdiff_t count, int64_t *low, int64_t 
 #include "scatter_of_real.h"
 #include "as_u8.h"
 #include "scatter_of_real.h"
-/* Of bools a sum is whether any is true, as C adds them. */
+#undef SUM
+#define SUM(a, b) ((a) | (b)) /* of bools: whether one of them is true */
 #include "as_bool.h"
 #include "scatter_of_real.h"
 

@@ -17,7 +17,7 @@ from tensorcore.tensor import Tensor
 
 __all__ = [
     "NARROW", "alike", "anywhere", "arguments", "as_argument", "as_number", "check_number", "check_optional", "check_tensors",
-    "common_device", "everywhere", "factor", "lifted", "once_rounded", "one_device", "plain", "result_type",
+    "common_device", "everywhere", "factor", "lifted", "minus", "once_rounded", "one_device", "one_pass", "plain", "result_type",
 ]  # fmt: skip
 
 NARROW = frozenset([dtypes.float16, dtypes.bfloat16])
@@ -192,6 +192,30 @@ def factor(op: str, name: str, number: Any, compute: dtype) -> Any:
         return bool(real) if compute.kind == "bool" else real
     check_number(op, int(real), compute)
     return as_number(int(real), compute)
+
+
+def one_pass(input: Any, other: Any, alpha: Any) -> bool:
+    """Whether the factor and both tensors are such as the kernel of a scaled sum takes."""
+    return (
+        (type(alpha) is float or type(alpha) is int)
+        and type(input) is Tensor is type(other)
+        and other.dtype is input.dtype
+        and (
+            other.dtype in _WIDE
+            or (other.dtype.kind == "integer" and type(alpha) is int and 0 <= alpha < 128)  # which each of them holds
+            or _scales(other)
+        )
+    )
+
+
+def _scales(one: Any) -> bool:
+    """Whether that kernel takes the tensor, of a narrow dtype."""
+    return one.dtype in NARROW and "add_scaled" in one.device.narrow_numbers
+
+
+def minus(alpha: Any, compute: dtype) -> Any:
+    """A factor's negative, which wraps around where the dtype has none."""
+    return -alpha if compute.is_signed else as_number(-alpha, compute)
 
 
 @before("plain")

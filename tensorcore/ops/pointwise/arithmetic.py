@@ -26,11 +26,10 @@ from tensorcore.ops.kinds import (
     operation,
 )
 from tensorcore.ops.older import older
-from tensorcore.ops.operands import NARROW, check_number, check_tensors, once_rounded, result_type
+from tensorcore.ops.operands import NARROW, check_number, check_tensors, minus, once_rounded, one_pass, result_type
 from tensorcore.ops.output import check_apart, store
 from tensorcore.ops.pointwise.choice import where
 from tensorcore.ops.pointwise.complex import conjugate
-from tensorcore.ops.pointwise.factors import minus, one_pass
 from tensorcore.ops.samples import elementwise as samples
 from tensorcore.tensor import Tensor
 

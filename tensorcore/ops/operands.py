@@ -17,8 +17,8 @@ from tensorcore.tensor import Tensor
 
 __all__ = [
     "HIGHEST", "LOWEST", "NARROW", "PLAIN_FLOATS", "PLAIN_INTEGERS", "alike", "anywhere", "arguments", "as_argument", "as_number",
-    "check_number", "check_optional", "check_tensors", "common_device", "everywhere", "factor", "lifted", "once_rounded",
-    "one_device", "plain", "result_type",
+    "check_number", "check_optional", "check_tensors", "common_device", "everywhere", "factor", "lifted", "minus",
+    "once_rounded", "one_device", "one_pass", "plain", "result_type",
 ]  # fmt: skip
 
 NARROW = frozenset([dtypes.float16, dtypes.bfloat16])
@@ -198,6 +198,27 @@ def factor(op: str, name: str, number: Any, compute: dtype) -> Any:
         return bool(real) if compute.kind == "bool" else real
     check_number(op, int(real), compute)
     return as_number(int(real), compute)
+
+
+def one_pass(input: Any, other: Any, alpha: Any) -> bool:
+    """Whether the factor and both tensors are such as the kernel of a scaled sum takes."""
+    if not type(input) is Tensor is type(other) or other.dtype is not input.dtype:
+        return False
+    if type(alpha) is not float and type(alpha) is not int:
+        return type(alpha) is complex and other.dtype.is_complex
+    if other.dtype.kind == "integer":
+        return type(alpha) is int and 0 <= alpha < 128  # which each of them holds
+    return other.dtype in _WIDE or other.dtype.is_complex or _scales(other)
+
+
+def _scales(one: Any) -> bool:
+    """Whether that kernel takes the tensor, of a narrow dtype."""
+    return one.dtype in NARROW and "add_scaled" in one.device.narrow_numbers
+
+
+def minus(alpha: Any, compute: dtype) -> Any:
+    """A factor's negative, which wraps around where the dtype has none."""
+    return -alpha if compute.is_signed else as_number(-alpha, compute)
 
 
 @before("plain")

@@ -69,6 +69,30 @@ def test_reductions_of_them(isa, name, shape, dim):  # noqa: F811
     same(FOLDS[name](x, dim), FOLDS[name](y, dim))
 
 
+WINDOWS = {"kernel_size": 2, "stride": 3}
+PLACED = {
+    "scatter_add": lambda x, y, at: x.scatter_add(1, at, y), "scatter_add along 0": lambda x, y, at: x.scatter_add(0, at % 3, y),
+    **{f"scatter {how}": lambda x, y, at, how=how: x.scatter_reduce(1, at, y, how, include_self=how != "amin")
+       for how in ("sum", "prod", "amax", "amin")},
+    "index_add": lambda x, y, at: x.index_add(1, at[0], y), "put": lambda x, y, at: x.put(at, y, accumulate=True),
+    "index_put": lambda x, y, at: x.index_put((at[0] % 3,), y[:1].expand(at.shape[1], -1), accumulate=True),
+    "heaviside": lambda x, y, at: tc.heaviside(x, y), "fmax": lambda x, y, at: tc.fmax(x, y), "fmin": lambda x, y, at: tc.fmin(x, y),
+    "unfold": lambda x, y, at: tc.nn.functional.unfold(x[None, None], **WINDOWS),
+    "fold": lambda x, y, at: tc.nn.functional.fold(x[:, :1024].reshape(1, 4, -1)[..., :256], (17, 17), 2),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PLACED)
+def test_what_is_made_of_them_at_places(isa, name):  # noqa: F811
+    """Sums say whether any is true and products whether all are, whichever bytes say so."""
+    x, y = seen()
+    at = tc.from_numpy(np.random.default_rng(9).integers(0, 1027, (3, 1027)))
+    made, expected = PLACED[name](x, x.flip(1), at), PLACED[name](y, y.flip(1), at)
+    same(made.int(), expected.int())
+    with tc.no_grad():
+        assert tc.equal(expected, expected.int() != 0)
+
+
 @pytest.mark.parametrize("bytes_of", [[2, 0, 1], [2, 255], [255], [0, 7], [1, 2, 0, 2, 0]])
 def test_distinct_ones_are_two_at_most(bytes_of):
     """Places and counts are those of true and false, and so are runs of equal ones."""

@@ -52,6 +52,15 @@ def test_bounds_and_counts_of_numbers_are_numpys(dtype):
                 assert np.array_equal(made, np.bincount(x, None, least))
 
 
+@pytest.mark.parametrize("dtype", ["int16", "int32", "int64", "uint8"])
+@pytest.mark.parametrize("most", [1, 7, 200, 511, 512, 3000])
+def test_counts_of_many_numbers(most, dtype):
+    """Few numbers that are met often are counted as exactly as many, whatever is left over of a turn."""
+    for count in (512, 513, 1003, 5006):
+        x = np.minimum(RNG.integers(0, most, count), np.iinfo(dtype).max).astype(dtype)
+        assert np.array_equal(KERNELS["bincount"](x, weights=None, minlength=most), np.bincount(x, None, most))
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
 @pytest.mark.parametrize("length", [0, 1, 2, 3, 8, 37, 1000])
 @pytest.mark.parametrize("right", [False, True])

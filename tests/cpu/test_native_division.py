@@ -35,3 +35,51 @@ def test_division(name, kind, dtype):
     assert_same(native(x, y), fallback(x, y))
     assert_same(native(x, y[7:8]), fallback(x, y[7:8]))
     assert_same(native(x[::3], y[::-3]), fallback(x[::3], y[::-3]))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64", "uint8"])
+@pytest.mark.parametrize("name", ["floor_divide", "trunc_divide", "remainder", "fmod"])
+def test_division_of_integers(name, dtype):
+    """Of numbers of all sizes beside small and large divisors, the least of them by -1 too: in rows, crosswise, in steps, by a number."""
+    native, fallback = kernel(name)
+    limits = np.iinfo(dtype)
+    corners = np.array([limits.min, limits.min + 1, limits.max, limits.max - 1, 1, 2, 3, 0], dtype)
+    if limits.min:
+        corners = np.concatenate([corners, -corners[4:]])
+    most = min(limits.max, 2**52)
+    near = RANDOM.integers(-most if limits.min else 0, most, 999, dtype)
+    any_size = RANDOM.integers(limits.min, limits.max, 999, dtype, endpoint=True)
+    few = RANDOM.integers(-9 if limits.min else 0, 9, 999, dtype)
+    for x in (corners, near, any_size):
+        for y in (corners, near, any_size, few):
+            y = y[y != 0]
+            with np.errstate(over="ignore"):
+                if name == "trunc_divide":  # in integers that hold every answer
+                    sign = np.sign(x[:, None].astype(object)) * np.sign(y[:31].astype(object))
+                    exact = (
+                        abs(x[:, None].astype(object)) // abs(y[:31].astype(object)) * sign + 2**70
+                    ) % 2**limits.bits
+                    expected = exact.astype(np.uint64).astype(dtype)
+                else:
+                    expected = fallback(x[:, None], y[:31])
+                assert_same(native(x[:, None], y[:31]), expected)
+                size = min(len(x), len(y))
+                one, other = x[:size], y[:size]
+                row = np.array([native(one[i : i + 1], other[i : i + 1])[0] for i in range(size)], dtype)
+                assert_same(native(one, other), row)
+                assert_same(native(one[::2], other[::-2]), native(one[::2].copy(), other[::-2].copy()))
+                place = one.copy()
+                assert native(place, other, out=place) is place
+                assert_same(place, row)
+        assert_same(native(x, 3), native(x, np.full_like(x, 3)))
+        assert_same(native(100, y), native(np.full_like(y, 100), y))
+
+
+@pytest.mark.parametrize("name", ["floor_divide", "trunc_divide", "remainder", "fmod"])
+def test_a_divisor_of_zero_is_refused(name):
+    """Wherever it stands, a number too, and before anything is written."""
+    native, _ = kernel(name)
+    x = np.arange(9)
+    for divisor in (0, np.array(0), np.arange(9)[::-1], np.arange(9).reshape(3, 3).T[:, :1]):
+        with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+            native(x.copy(), divisor)

@@ -30,10 +30,12 @@ def test_elements_come_from_where_the_index_says(shape, dim, dtype):
 
 @pytest.mark.parametrize("include_self", [True, False])
 @pytest.mark.parametrize("reduce", ["sum", "mean", "prod", "amax", "amin"])
-@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64", "int8"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "int16", "int32", "int64", "uint8", "bool"])
 @pytest.mark.parametrize("shape, dim", SHAPES)
 def test_what_meets_in_one_place_is_combined(shape, dim, dtype, reduce, include_self):
     """In the index's order, so that sums have NumPy's bits; a NaN wins over all; what the index does not name stays."""
+    if dtype == "bool" and reduce == "mean":
+        pytest.skip("the frontend refuses it")
     native, fallback = kernel("scatter_reduce")
     x = awkward(dtype, 80)[: int(np.prod(shape))].reshape(shape)
     options = {"dim": dim, "reduce": reduce, "include_self": include_self}

@@ -246,6 +246,30 @@ def test_scaled_sums(dtype):
         assert_same(place, expected)
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32", "int64", "bool"])
+def test_formulas_of_integers(dtype):
+    """Sums and products wrap around, factors are cut off at the point, and a number that the type has not is NumPy's to refuse."""
+    x, y, z = awkward(dtype, 303), awkward(dtype, 303)[::-1].copy(), np.roll(awkward(dtype, 303), 5)
+    cases = [("heaviside", (x, y), [{}])]
+    if dtype != "bool":
+        cases += [("threshold", (x,), [{"threshold": 5, "value": 120}, {"threshold": 0, "value": 1.9}]),
+                  ("add_scaled", (x, y), [{"alpha": 1}, {"alpha": 100}, {"alpha": 2.9}]),
+                  ("addcmul", (x, y, z), [{"value": 1}, {"value": 3}])]  # fmt: skip
+    for name, given, options in cases:
+        native, fallback = kernel(name)
+        column = [one[:, None] if i == 0 else one[:7] for i, one in enumerate(given)]
+        for case in options:
+            for some in (given, [one[::3] for one in given], column, [one[:0] for one in given]):
+                with np.errstate(over="ignore"):
+                    assert_same(native(*some, **case), fallback(*some, **case))
+    if dtype != "bool":
+        for wrong in (2**70, float("nan")) + (() if dtype == "int64" else (2**60,)):
+            with pytest.raises((OverflowError, ValueError)):
+                kernel("add_scaled")[0](x, y, alpha=wrong)
+    if dtype == "int64":
+        assert kernel("add_scaled")[0](x[:1] * 0, y[:1] * 0 + 1, alpha=2**60 + 1).tolist() == [2**60 + 1]
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_lerp(dtype):
     """From the nearer end, by one weight or one for each element: both ends come out exactly, infinities and NaN as NumPy's."""

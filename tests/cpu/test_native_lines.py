@@ -95,7 +95,7 @@ def test_running_logarithms_of_sums_of_infinities(dtype):
                 np.testing.assert_allclose(native(values, dim=dim), fallback(values, dim=dim), rtol=1e-6)
 
 
-@pytest.mark.parametrize("dtype", [*FLOATS, "int64"])
+@pytest.mark.parametrize("dtype", [*FLOATS, "int8", "int16", "int32", "int64", "uint8"])
 def test_cross_products(dtype):
     """Of the vectors along the dim of size 3, whichever it is."""
     native, fallback = kernel("cross")

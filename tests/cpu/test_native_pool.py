@@ -110,6 +110,30 @@ def test_means(case, count_padding, divisor, dtype):
 EVEN = [((9,), (4,)), ((5,), (9,)), ((7, 8), (3, 5)), ((8, 67), (4, 30)), ((4, 5, 6), (3, 5, 1)), ((1, 3), (1, 1))]
 
 
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64", "uint8"])
+@pytest.mark.parametrize("case", WINDOWS)
+def test_pools_of_integers(case, dtype):
+    """Maxima down to the least of the type and the first place of each; means are cut off at the point, with every divisor."""
+    x = np.resize(awkward(dtype, 67), (2, 3, *case[0]))
+    x[:, :, :3] = np.iinfo(dtype).min
+    for ceil in (False, True):
+        options = windows(case, ceil)
+        for one in (x, np.asfortranarray(x), x[..., ::-1]):
+            made = kernel("max_pool")[0](one, **options)
+            np.testing.assert_array_equal(made, kernel("max_pool")[1](one, **options))
+            native, fallback = kernel("max_pool_indices")
+            np.testing.assert_array_equal(native(one, made, **options), fallback(one, made, **options))
+        if set(options.pop("dilation")) == {1}:
+            native, fallback = kernel("avg_pool")
+            few = (x % 7).astype(dtype) if dtype == "uint8" else (x % 7 - 3).astype(dtype)
+            if few.dtype.itemsize == 1:
+                few //= 3  # whose sums fit
+            for count_padding, divisor in ((True, None), (False, None), (True, 5), (True, -3)):
+                options |= {"count_padding": count_padding, "divisor": divisor}
+                if divisor != -3 or dtype != "uint8":
+                    np.testing.assert_array_equal(native(few, **options), fallback(few, **options))
+
+
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("sizes, counts", EVEN)
 def test_means_of_windows_that_cover_evenly(sizes, counts, dtype):

@@ -140,15 +140,20 @@ def test_scatter(shape, dim, reduce, dtype):
         close(out, expected)
 
 
-@pytest.mark.parametrize("dtype", INTEGERS)
+@pytest.mark.parametrize("dtype", [*INTEGERS, "bool"])
+@pytest.mark.parametrize("alpha", [1, 3])
 @pytest.mark.parametrize(
     "shape, dim", [((9, 5), 0), ((9, 5), 1), ((4, 6, 70), 1), ((30,), 0), ((3, 4, 5), 2), ((300, 9), 1)]
 )
-def test_sums_of_integers_at_places(shape, dim, dtype):
-    """Whole numbers are added as NumPy adds them, which wrap around, in any layout, by an index for each slice or each element."""
+def test_sums_of_integers_at_places(shape, dim, alpha, dtype):
+    """Whole numbers are added as NumPy adds them, which wrap around, in any layout, by an index for each slice or element;
+    of bools a sum is whether any holds."""
     x, source = [np.resize(awkward(dtype, 997), one) for one in (shape, (*shape[:dim], 13, *shape[dim + 1 :]))]
     index = places(shape[dim], source.shape)
-    for name, at, options in (("index_add", places(shape[dim], 13), {}), ("scatter_reduce", index, {"reduce": "sum"})):
+    for name, at, options in (
+        ("index_add", places(shape[dim], 13), {"alpha": alpha}),
+        ("scatter_reduce", index, {"reduce": "sum"}),
+    ):
         native, fallback = kernel(name)
         expected = fallback(x, at, source, dim=dim, **options)
         assert_same(native(x, at, source, dim=dim, **options), expected)

@@ -25,7 +25,7 @@ static void reach(const column_run *run, int i, npy_intp k, npy_intp *begin, npy
 }
 
 /* One channel: of its image, its taps * windows elements; and the way back, into an image of zeros. */
-#define CHANNELS(suffix, type)                                                                                \
+#define CHANNELS(suffix, type, ADDED)                                                                         \
     static void unfold_##suffix(void *context, npy_intp channel, npy_intp last) {                             \
         const column_run *run = context;                                                                      \
         const npy_intp windows = run->count[0] * run->count[1], plane = run->size[0] * run->size[1];          \
@@ -68,13 +68,14 @@ static void reach(const column_run *run, int i, npy_intp k, npy_intp *begin, npy
                     type *pixel = image + y * run->size[1] + tap % run->kernel[1] * run->dilation[1] - run->padding[1]; \
                     const type *line = column + row * run->count[1];                                          \
                     for (npy_intp i = left; i < right; i++)                                                   \
-                        pixel[i * step] += line[i];                                                           \
+                        pixel[i * step] ADDED line[i];                                                           \
                 }                                                                                             \
             }                                                                                                 \
         }                                                                                                     \
     }
-CHANNELS(f32, float)
-CHANNELS(f64, double)
+CHANNELS(f32, float, +=)
+CHANNELS(f64, double, +=)
+CHANNELS(bool, uint8_t, |=) /* where a sum is whether any is true */
 
 static bool pair(PyObject *option, npy_intp *values, npy_intp least) {
     return option && native_sizes(option, values, 2) == 2 && values[0] >= least && values[1] >= least;
@@ -84,11 +85,13 @@ static bool pair(PyObject *option, npy_intp *values, npy_intp least) {
 static PyObject *run_columns(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     const bool back = *(const char *)kernel->data == 'f';
     PyObject *options[OPTIONS] = {NULL};
-    const native_type type = nargs == 1 ? native_real_type(args[0]) : TYPE_NONE;
+    const native_type type = nargs == 1 ? native_array_type(args[0]) : TYPE_NONE;
+    static const native_body BODIES[2][TYPES] = {{[TYPE_F32] = unfold_f32, [TYPE_F64] = unfold_f64, [TYPE_BOOL] = unfold_bool},
+                                                 {[TYPE_F32] = fold_f32, [TYPE_F64] = fold_f64, [TYPE_BOOL] = fold_bool}};
     PyArrayObject *given = (PyArrayObject *)args[0];
     column_run run;
     npy_intp image[NATIVE_DIMS];
-    if (type == TYPE_NONE || !kwnames || !native_options(args, nargs, kwnames, names, OPTIONS, options) ||
+    if (type == TYPE_NONE || !BODIES[back][type] || !kwnames || !native_options(args, nargs, kwnames, names, OPTIONS, options) ||
         !pair(options[COUNTS], run.count, 1) || !pair(options[KERNEL], run.kernel, 1) || !pair(options[STRIDE], run.stride, 1) ||
         !pair(options[PADDING], run.padding, 0) || !pair(options[DILATION], run.dilation, 1) || PyArray_NDIM(given) != (back ? 3 : 4))
         return NULL;
@@ -105,10 +108,9 @@ static PyObject *run_columns(const native_kernel *kernel, PyObject *const *args,
     PyArrayObject *dense = native_dense(args[0]);
     PyArrayObject *made = dense ? native_empty(back ? 4 : 3, back ? image : columns, type) : NULL;
     if (made) {
-        static const native_body BODIES[2][2] = {{unfold_f32, unfold_f64}, {fold_f32, fold_f64}};
         run.from = PyArray_BYTES(dense);
         run.to = PyArray_BYTES(made);
-        native_parallel(image[0] * image[1], native_grain(GRAIN, taps * windows), BODIES[back][type == TYPE_F64], &run);
+        native_parallel(image[0] * image[1], native_grain(GRAIN, taps * windows), BODIES[back][type], &run);
     }
     Py_XDECREF(dense);
     return (PyObject *)made;

@@ -1,7 +1,12 @@
 /* What is counted and looked for: how often each number is met, the least and the largest of indices, places in sorted rows. */
 #include "rows.h"
+#include "scatter.h"
 
 #include <string.h>
+
+DECLARE_LOOPS(scatter_loops, scatter_loops);
+
+static const scatter_loops *loops;
 
 enum { WEIGHTS, MINLENGTH, RIGHT, OPTIONS };
 static PyObject *names[OPTIONS];
@@ -31,20 +36,18 @@ static PyArrayObject *one_piece(PyObject *const *args, Py_ssize_t nargs, PyObjec
 BOUNDS(i8, int8_t)
 BOUNDS(i16, int16_t)
 BOUNDS(i32, int32_t)
-BOUNDS(i64, int64_t)
 BOUNDS(u8, uint8_t)
 
 /* The least and the largest of at least one integer; false for other types. */
 static bool bounds(PyArrayObject *x, native_type type, int64_t *low, int64_t *high) {
-    void (*const find)(const void *, npy_intp, int64_t *, int64_t *) = type == TYPE_I64   ? bounds_i64
-                                                                       : type == TYPE_I32 ? bounds_i32
-                                                                       : type == TYPE_I16 ? bounds_i16
-                                                                       : type == TYPE_I8  ? bounds_i8
-                                                                       : type == TYPE_U8  ? bounds_u8
-                                                                                          : NULL;
-    if (!find || !PyArray_SIZE(x))
+    static void (*const FIND[TYPES])(const void *, npy_intp, int64_t *, int64_t *) = {
+        [TYPE_I8] = bounds_i8, [TYPE_I16] = bounds_i16, [TYPE_I32] = bounds_i32, [TYPE_U8] = bounds_u8};
+    if (!PyArray_SIZE(x) || (type != TYPE_I64 && !FIND[type]))
         return false;
-    find(PyArray_DATA(x), PyArray_SIZE(x), low, high);
+    if (type == TYPE_I64)
+        loops->bounds(PyArray_DATA(x), PyArray_SIZE(x), low, high);
+    else
+        FIND[type](PyArray_DATA(x), PyArray_SIZE(x), low, high);
     return true;
 }
 
@@ -61,22 +64,48 @@ static PyObject *run_bound(const native_kernel *kernel, PyObject *const *args, P
     return made;
 }
 
+enum { FEW_NUMBERS = 512, TURNS = 4 };
+
+/* How often each number is met. Of few, neighbours are counted apart: who adds to what was just written waits for it. */
+#define TIMES(type)                                                                                           \
+    {                                                                                                         \
+        const type *number = PyArray_DATA(x);                                                                 \
+        for (; apart && i + TURNS <= count; i += TURNS)                                                       \
+            for (int k = 0; k < TURNS; k++)                                                                   \
+                parts[k][number[i + k]]++;                                                                    \
+        for (; i < count; i++)                                                                                \
+            times[number[i]]++;                                                                               \
+    }
+
+static void count_times(PyArrayObject *x, native_type type, int64_t *times, npy_intp length) {
+    int64_t parts[TURNS][FEW_NUMBERS];
+    npy_intp i = 0, count = PyArray_SIZE(x);
+    const bool apart = length <= FEW_NUMBERS && count > FEW_NUMBERS;
+    for (int k = 0; apart && k < TURNS; k++)
+        memset(parts[k], 0, (size_t)length * sizeof **parts);
+    memset(times, 0, (size_t)length * sizeof *times);
+    if (type == TYPE_I64)
+        TIMES(int64_t)
+    else if (type == TYPE_I32)
+        TIMES(int32_t)
+    else
+        TIMES(uint8_t)
+    for (npy_intp n = 0; apart && n < length; n++)
+        for (int k = 0; k < TURNS; k++)
+            times[n] += parts[k][n];
+}
+
 /* bincount(x, weights=None, minlength): of numbers from 0 on, without weights. */
 static PyObject *run_bincount(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     PyObject *options[OPTIONS] = {NULL};
     native_type type;
     int64_t low, high;
     PyArrayObject *x = one_piece(args, nargs, kwnames, options, &type), *made = NULL;
-    if (x && type == TYPE_I64 && native_is_none(options[WEIGHTS]) && options[MINLENGTH] && PyLong_CheckExact(options[MINLENGTH]) &&
+    if (x && (type == TYPE_I64 || type == TYPE_I32 || type == TYPE_U8) && native_is_none(options[WEIGHTS]) && options[MINLENGTH] && PyLong_CheckExact(options[MINLENGTH]) &&
         bounds(x, type, &low, &high) && low >= 0 && high < 1 << 30) {
         const npy_intp least = PyLong_AsSsize_t(options[MINLENGTH]), length = high + 1 > least ? high + 1 : least;
-        const int64_t *number = PyArray_DATA(x);
-        if (!PyErr_Occurred() && (made = native_empty(1, &length, TYPE_I64))) {
-            int64_t *times = PyArray_DATA(made);
-            memset(times, 0, (size_t)length * sizeof *times);
-            for (npy_intp i = 0, count = PyArray_SIZE(x); i < count; i++)
-                times[number[i]]++;
-        }
+        if (!PyErr_Occurred() && (made = native_empty(1, &length, TYPE_I64)))
+            count_times(x, type, PyArray_DATA(made), length);
     }
     Py_XDECREF(x);
     return (PyObject *)made;
@@ -154,6 +183,7 @@ static PyObject *run_search(const native_kernel *kernel, PyObject *const *args, 
 }
 
 int counts_init(void) {
+    loops = PICK(scatter_loops);
     for (int i = 0; i < OPTIONS; i++)
         if (!names[i] && !(names[i] = PyUnicode_InternFromString(NAMES[i])))
             return -1;

@@ -11,7 +11,8 @@ typedef struct {
     npy_intp step;                               /* bytes of x along `dim` */
     const int64_t *index;
     char *x, *other;
-    ptrdiff_t twin; /* bytes from an element of x to its count */
+    const char *base; /* of x, whose elements each have a count */
+    int32_t *counts;
 } each_walk;
 
 /* One row: element k of the index is at x + k * across + at[k] * step, and belongs to other + k * other_step. */
@@ -54,40 +55,59 @@ EACH(pick_2, uint16_t, *one = *place)
 EACH(pick_4, uint32_t, *one = *place)
 EACH(pick_8, uint64_t, *one = *place)
 
-#define TWIN(type) ((type *)((char *)place + walk->twin))
-/* NaN is the largest and the smallest. */
-#define COMBINE(suffix, type, low, high)                                                                      \
-    EACH(add_##suffix, type, *place += *one)                                                                  \
-    EACH(multiply_##suffix, type, *place *= *one)                                                             \
+/* NaN is the largest and the smallest. Of bools, true ones of which are bytes other than 0, a sum is whether any is true, and a product whether all are. */
+#define COMBINE(suffix, type, plus, times, low, high)                                                         \
+    EACH(add_##suffix, type, *place = (type)(*place plus *one))                                               \
+    EACH(multiply_##suffix, type, *place = (type)(*place times *one))                                         \
     EACH(most_##suffix, type, *place = *one > *place || *one != *one ? *one : *place)                         \
     EACH(least_##suffix, type, *place = *one < *place || *one != *one ? *one : *place)                        \
     EACH(zero_##suffix, type, (void)one; *place = 0)                                                          \
     EACH(one_##suffix, type, (void)one; *place = 1)                                                           \
     EACH(lowest_##suffix, type, (void)one; *place = low)                                                      \
     EACH(highest_##suffix, type, (void)one; *place = high)
-#define COUNT(suffix, type)                                                                                   \
-    EACH(uncounted_##suffix, type, (void)one; *TWIN(type) = 0)                                                \
-    EACH(itself_##suffix, type, (void)one; *TWIN(type) = 1)                                                   \
-    EACH(count_##suffix, type, (void)one; *TWIN(type) += 1)                                                   \
-    EACH(divide_##suffix, type, (void)one; *place /= *TWIN(type); *TWIN(type) = 1)
-COMBINE(f32, float, -__builtin_inff(), __builtin_inff())
-COMBINE(f64, double, -__builtin_inf(), __builtin_inf())
-COMBINE(i32, int32_t, INT32_MIN, INT32_MAX)
-COMBINE(i64, int64_t, INT64_MIN, INT64_MAX)
-COUNT(f32, float)
-COUNT(f64, double)
+/* Only the counts of places that the index names are ever written, and read; each is divided once. */
+#define COUNTED(type) walk->counts[((char *)place - walk->base) / (ptrdiff_t)sizeof(type)]
+#define COUNT(suffix, type, quotient)                                                                         \
+    EACH(uncounted_##suffix, type, (void)one; COUNTED(type) = 0)                                              \
+    EACH(itself_##suffix, type, (void)one; COUNTED(type) = 1)                                                 \
+    EACH(count_##suffix, type, (void)one; COUNTED(type) += 1)                                                 \
+    EACH(divide_##suffix, type, (void)one; *place = quotient(*place, COUNTED(type)); COUNTED(type) = 1)
+#define RATIO(a, b) ((a) / (b))
+#define FLOORED(a, b) ((a) / (b) - ((a) % (b) < 0))
+COMBINE(f32, float, +, *, -__builtin_inff(), __builtin_inff())
+COMBINE(f64, double, +, *, -__builtin_inf(), __builtin_inf())
+COMBINE(i8, int8_t, +, *, INT8_MIN, INT8_MAX)
+COMBINE(i16, int16_t, +, *, INT16_MIN, INT16_MAX)
+COMBINE(i32, int32_t, +, *, INT32_MIN, INT32_MAX)
+COMBINE(i64, int64_t, +, *, INT64_MIN, INT64_MAX)
+COMBINE(u8, uint8_t, +, *, 0, UINT8_MAX)
+COMBINE(bool, uint8_t, |, &&, 0, 1)
+COUNT(f32, float, RATIO)
+COUNT(f64, double, RATIO)
+COUNT(i8, int8_t, FLOORED)
+COUNT(i16, int16_t, FLOORED)
+COUNT(i32, int32_t, FLOORED)
+COUNT(i64, int64_t, FLOORED)
+COUNT(u8, uint8_t, RATIO)
+
+#define OF_NUMBERS(name)                                                                                      \
+    [TYPE_F32] = name##_f32, [TYPE_F64] = name##_f64, [TYPE_I8] = name##_i8, [TYPE_I16] = name##_i16,         \
+    [TYPE_I32] = name##_i32, [TYPE_I64] = name##_i64, [TYPE_U8] = name##_u8
+#define OF_ALL(name) {OF_NUMBERS(name), [TYPE_BOOL] = name##_bool}
 
 /* What a reduction begins with where the array's own values do not count, and how it goes on. */
 static const struct {
     const char *name;
-    each_row begin[4], combine[4];
+    each_row begin[TYPES], combine[TYPES];
 } REDUCTIONS[] = {
-    {"sum", {zero_f32, zero_f64, zero_i32, zero_i64}, {add_f32, add_f64, add_i32, add_i64}},
-    {"mean", {zero_f32, zero_f64}, {add_f32, add_f64}},
-    {"prod", {one_f32, one_f64, one_i32, one_i64}, {multiply_f32, multiply_f64, multiply_i32, multiply_i64}},
-    {"amax", {lowest_f32, lowest_f64, lowest_i32, lowest_i64}, {most_f32, most_f64, most_i32, most_i64}},
-    {"amin", {highest_f32, highest_f64, highest_i32, highest_i64}, {least_f32, least_f64, least_i32, least_i64}},
+    {"sum", OF_ALL(zero), OF_ALL(add)},
+    {"mean", {OF_NUMBERS(zero)}, {OF_NUMBERS(add)}},
+    {"prod", OF_ALL(one), OF_ALL(multiply)},
+    {"amax", OF_ALL(lowest), OF_ALL(most)},
+    {"amin", OF_ALL(highest), OF_ALL(least)},
 };
+static const each_row ITSELF[TYPES] = {OF_NUMBERS(itself)}, UNCOUNTED[TYPES] = {OF_NUMBERS(uncounted)},
+                      COUNTS[TYPES] = {OF_NUMBERS(count)}, DIVIDES[TYPES] = {OF_NUMBERS(divide)};
 
 /* The index as dense int64 whose numbers are inside and whose sizes fit into `array` but for `dim`; with `source`, into that
    too. A new reference; NULL, with an exception or without. */
@@ -123,11 +143,10 @@ PyObject *native_gather_each(PyArrayObject *x, PyObject *at, int dim) {
 PyObject *native_reduce_each(PyObject *const *args, int dim, PyObject *reduce, bool include_self, bool place) {
     PyArrayObject *x = (PyArrayObject *)args[0], *source = (PyArrayObject *)args[2];
     const native_type type = native_array_type(args[0]);
-    const int kind = type == TYPE_F32 ? 0 : type == TYPE_F64 ? 1 : type == TYPE_I32 ? 2 : type == TYPE_I64 ? 3 : -1;
     size_t how = 0;
     while (how < sizeof REDUCTIONS / sizeof *REDUCTIONS && PyUnicode_CompareWithASCIIString(reduce, REDUCTIONS[how].name))
         how++;
-    if (kind < 0 || how == sizeof REDUCTIONS / sizeof *REDUCTIONS || !REDUCTIONS[how].combine[kind] ||
+    if (type == TYPE_NONE || how == sizeof REDUCTIONS / sizeof *REDUCTIONS || !REDUCTIONS[how].combine[type] ||
         native_array_type(args[2]) != type || (place && (!PyArray_IS_C_CONTIGUOUS(x) || !PyArray_ISWRITEABLE(x) ||
         native_overlap(x, source) || native_overlap(x, (PyArrayObject *)args[1]))))
         return NULL;
@@ -135,25 +154,26 @@ PyObject *native_reduce_each(PyObject *const *args, int dim, PyObject *reduce, b
     if (!index)
         return NULL;
     const bool mean = how == 1;
-    char *counts = mean ? native_scratch((size_t)PyArray_NBYTES(x)) : NULL;
+    const size_t room = (size_t)PyArray_SIZE(x) * sizeof(int32_t);
+    int32_t *counts = mean ? native_scratch(room) : NULL;
     if (!mean || counts)
         made = place ? (PyArrayObject *)Py_NewRef(args[0]) : native_copied(x, type);
     if (made) {
         const each_walk walk = {PyArray_NDIM(x), dim, PyArray_DIMS(index), PyArray_STRIDES(made), PyArray_STRIDES(source),
                                 PyArray_STRIDE(made, dim), PyArray_DATA(index), PyArray_BYTES(made), PyArray_BYTES(source),
-                                counts - PyArray_BYTES(made)};
+                                PyArray_BYTES(made), counts};
         if (!include_self)
-            walk_rows(&walk, REDUCTIONS[how].begin[kind]);
-        if (mean) { /* only the counts of places that the index names are ever written, and read */
-            walk_rows(&walk, include_self ? (kind ? itself_f64 : itself_f32) : kind ? uncounted_f64 : uncounted_f32);
-            walk_rows(&walk, kind ? count_f64 : count_f32);
+            walk_rows(&walk, REDUCTIONS[how].begin[type]);
+        if (mean) {
+            walk_rows(&walk, (include_self ? ITSELF : UNCOUNTED)[type]);
+            walk_rows(&walk, COUNTS[type]);
         }
-        walk_rows(&walk, REDUCTIONS[how].combine[kind]);
+        walk_rows(&walk, REDUCTIONS[how].combine[type]);
         if (mean)
-            walk_rows(&walk, kind ? divide_f64 : divide_f32);
+            walk_rows(&walk, DIVIDES[type]);
     }
     if (counts)
-        native_scratch_free(counts, (size_t)PyArray_NBYTES(x));
+        native_scratch_free(counts, room);
     Py_DECREF(index);
     return (PyObject *)made;
 }

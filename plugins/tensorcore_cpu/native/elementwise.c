@@ -258,6 +258,12 @@ static PyObject *run_elementwise(const native_kernel *kernel, PyObject *const *a
     return made ? made : widened(kernel, rounds, args, nargs, out);
 }
 
+/* Where no operand is a NaN, which integers are not. */
+static PyObject *run_whole(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    const native_type type = nargs == 2 ? native_array_type(args[0]) : TYPE_NONE;
+    return type == TYPE_NONE || native_is_floating(type) ? NULL : run_elementwise(kernel, args, nargs, kwnames);
+}
+
 static PyObject *run_gelu(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     static const elementwise_op exact = {OP_gelu, 1, false, true}, by_tanh = {OP_gelu_tanh, 1, false, true};
     native_operand operand;
@@ -443,6 +449,8 @@ const native_spec elementwise_kernels[] = {
     {"clamp", run_elementwise, &(const elementwise_op){OP_clamp, 3, false, false}},
     {"clamp_min", run_elementwise, &(const elementwise_op){OP_maximum, 2, false, false}},
     {"clamp_max", run_elementwise, &(const elementwise_op){OP_minimum, 2, false, false}},
+    {"fmax", run_whole, &(const elementwise_op){OP_maximum, 2, false, false}},
+    {"fmin", run_whole, &(const elementwise_op){OP_minimum, 2, false, false}},
     {"gelu", run_gelu, NULL},
     {"leaky_relu", run_leaky_relu, NULL},
     {"prelu", run_elementwise, &(const elementwise_op){OP_leaky_relu, 2, false, false}},

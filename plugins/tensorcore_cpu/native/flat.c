@@ -54,6 +54,24 @@ static bool lies_apart(const void *data, npy_intp bytes, PyArrayObject *x) {
     return begin + bytes <= PyArray_BYTES(x) || begin >= PyArray_BYTES(x) + PyArray_NBYTES(x);
 }
 
+/* Adds an element to another; of bools, whether any is true. */
+static inline void add_element(native_type type, char *to, const char *from) {
+#define ADD(TYPE, type)                                                                                       \
+    case TYPE: *(type *)to += *(const type *)from; break;
+    switch (type) {
+        ADD(TYPE_F32, float)
+        ADD(TYPE_F64, double)
+        ADD(TYPE_I8, int8_t)
+        ADD(TYPE_I16, int16_t)
+        ADD(TYPE_I32, int32_t)
+        ADD(TYPE_I64, int64_t)
+        ADD(TYPE_U8, uint8_t)
+    case TYPE_BOOL: *(uint8_t *)to |= *(const uint8_t *)from; break;
+    default: break;
+    }
+#undef ADD
+}
+
 /* put(x, index, source, accumulate=False, out=None): numbers below 0 count from the end; `out` is x, or nothing. */
 static PyObject *run_put(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     PyObject *options[OPTIONS] = {NULL};
@@ -66,7 +84,7 @@ static PyObject *run_put(const native_kernel *kernel, PyObject *const *args, Py_
     const npy_intp count = source ? PyArray_SIZE(index) : 0, size = PyArray_SIZE(x);
     const int64_t *at = source ? PyArray_DATA(index) : NULL;
     const bool writes = !native_is_none(options[OUT]);
-    bool fits = source && PyArray_SIZE(source) == count && (!adds || type <= TYPE_F64) &&
+    bool fits = source && PyArray_SIZE(source) == count && (!adds || !native_is_half(type)) &&
                 (!writes || (options[OUT] == args[0] && PyArray_ISCARRAY(x) && lies_apart(at, count * (npy_intp)sizeof *at, x) &&
                              lies_apart(PyArray_DATA(source), count * TYPE_SIZE[type], x)));
     for (npy_intp i = 0; fits && i < count; i++)
@@ -76,12 +94,10 @@ static PyObject *run_put(const native_kernel *kernel, PyObject *const *args, Py_
     for (npy_intp i = 0; made && i < count; i++) {
         char *to = PyArray_BYTES(made) + (at[i] < 0 ? at[i] + size : at[i]) * bytes;
         const char *from = PyArray_BYTES(source) + i * bytes;
-        if (!adds)
-            memcpy(to, from, (size_t)bytes);
-        else if (type == TYPE_F32)
-            *(float *)to += *(const float *)from;
+        if (adds)
+            add_element(type, to, from);
         else
-            *(double *)to += *(const double *)from;
+            memcpy(to, from, (size_t)bytes);
     }
     Py_XDECREF(index);
     Py_XDECREF(source);

@@ -109,6 +109,16 @@ static bool read_numbers(int loop, native_type type, PyObject *const *options, d
     }
 }
 
+/* Whether integers of the type can be those numbers, which are cut off at the point. */
+static bool are_within(native_type type, const double *numbers) {
+    const int bits = 8 * TYPE_SIZE[type] < 54 ? 8 * TYPE_SIZE[type] : 54; /* of which a double holds all */
+    const double most = ldexp(1, type == TYPE_U8 ? 8 : bits - 1), least = type == TYPE_U8 ? 0 : -most;
+    for (int k = 0; k < 3; k++)
+        if (!(trunc(numbers[k]) >= least && trunc(numbers[k]) < most))
+            return false;
+    return true;
+}
+
 /* The loop over operands of one type, of which some are numbers. */
 static PyObject *computed(int loop, int inputs, PyObject *const *args, PyObject *const *options, const double *numbers) {
     native_operand operands[PLAN_OPERANDS];
@@ -143,6 +153,8 @@ static PyObject *computed(int loop, int inputs, PyObject *const *args, PyObject 
     if (numbers)
         memcpy(run.numbers, numbers, sizeof run.numbers);
     else if (!read_numbers(loop, type, options, run.numbers))
+        return NULL;
+    if (!native_is_floating(type) && type != TYPE_BOOL && !are_within(type, run.numbers))
         return NULL;
     PyObject *out = options[OUT] == Py_None ? NULL : options[OUT];
     if (dense && !out && PyArray_SIZE(first) <= GRAIN) { /* the whole of an ordinary small call */

@@ -33,23 +33,22 @@ typedef struct {
     _Atomic bool failed; /* there was no memory for that */
 } distances;
 
-/* The array and the dim of a call, and the run over it: the type, TYPE_NONE where it is not for these. */
-static native_type begin(PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames, int arrays, PyObject **options,
-                         line_run *run, npy_intp *lines, int *dim) {
+/* The array, of that type, and the dim of a call, and the run over it; false where it is not for these. */
+static bool begin(PyObject *const *args, native_type type, Py_ssize_t nargs, PyObject *kwnames, int arrays, PyObject **options,
+                  line_run *run, npy_intp *lines, int *dim) {
     PyArrayObject *x = (PyArrayObject *)args[0];
-    native_type type = nargs == arrays ? native_array_type(args[0]) : TYPE_NONE;
-    if (!native_is_floating(type) || !kwnames || !native_options(args, nargs, kwnames, names, OPTIONS, options) || !options[DIM] ||
+    if (type == TYPE_NONE || nargs != arrays || !kwnames || !native_options(args, nargs, kwnames, names, OPTIONS, options) || !options[DIM] ||
         !PyLong_CheckExact(options[DIM]) || !PyArray_IS_C_CONTIGUOUS(x) || !PyArray_SIZE(x))
-        return TYPE_NONE;
+        return false;
     *dim = (int)PyLong_AsLong(options[DIM]);
     if (*dim < 0 || *dim >= PyArray_NDIM(x))
-        return TYPE_NONE;
+        return false;
     npy_intp before;
     native_around(x, *dim, &before, &run->after);
     run->size = PyArray_DIM(x, *dim);
     run->x = PyArray_BYTES(x);
     *lines = before * run->after;
-    return type;
+    return true;
 }
 
 typedef struct {
@@ -110,8 +109,9 @@ static PyObject *run_logcumsumexp(const native_kernel *kernel, PyObject *const *
         Py_XDECREF(dense[0]);
         return made;
     }
-    run.type = begin(args, nargs, kwnames, 1, options, &run.of, &lines, &dim);
-    PyArrayObject *made = run.type > TYPE_F64 ? NULL : native_empty(PyArray_NDIM(x), PyArray_DIMS(x), run.type);
+    run.type = native_real_type(args[0]);
+    const bool fits = begin(args, run.type, nargs, kwnames, 1, options, &run.of, &lines, &dim);
+    PyArrayObject *made = fits ? native_empty(PyArray_NDIM(x), PyArray_DIMS(x), run.type) : NULL;
     if (!made)
         return NULL;
     run.of.values = PyArray_BYTES(made);
@@ -121,14 +121,16 @@ static PyObject *run_logcumsumexp(const native_kernel *kernel, PyObject *const *
     return (PyObject *)made;
 }
 
-#define CROSS(type)                                                                                           \
+/* In `wide`, in which products of integers wrap around. */
+#define CROSS(type, wide)                                                                                     \
     for (npy_intp line = 0; line < lines; line++) {                                                           \
         const npy_intp step = run.after, at = line / step * 3 * step + line % step;                           \
         const type *x = (const type *)run.x + at, *y = (const type *)run.y + at;                              \
         type *made = (type *)run.values + at;                                                                 \
-        made[0] = x[step] * y[2 * step] - x[2 * step] * y[step];                                              \
-        made[step] = x[2 * step] * y[0] - x[0] * y[2 * step];                                                 \
-        made[2 * step] = x[0] * y[step] - x[step] * y[0];                                                     \
+        const wide a = x[0], b = x[step], c = x[2 * step], d = y[0], e = y[step], f = y[2 * step];            \
+        made[0] = (type)(b * f - c * e);                                                                      \
+        made[step] = (type)(c * d - a * f);                                                                   \
+        made[2 * step] = (type)(a * e - b * d);                                                               \
     }
 
 /* A copy of x in row-major order, repeated to the shape that it has together with `other`, of as many dims; NULL where there is none. */
@@ -150,8 +152,10 @@ static PyArrayObject *stretched(PyArrayObject *x, PyArrayObject *other) {
 
 static PyObject *run_cross(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     PyArrayObject *first = (PyArrayObject *)args[0], *second = (PyArrayObject *)args[nargs > 1];
-    if (nargs == 2 && kwnames && PyTuple_GET_SIZE(kwnames) == 1 && native_is_floating(native_array_type(args[0])) &&
-        native_is_floating(native_array_type(args[1])) && PyArray_NDIM(first) == PyArray_NDIM(second) &&
+    const native_type type = nargs == 2 ? native_array_type(args[0]) : TYPE_NONE;
+    if (type == TYPE_NONE || type == TYPE_BOOL || native_array_type(args[1]) != type)
+        return NULL;
+    if (kwnames && PyTuple_GET_SIZE(kwnames) == 1 && PyArray_NDIM(first) == PyArray_NDIM(second) &&
         !(PyArray_IS_C_CONTIGUOUS(first) && PyArray_IS_C_CONTIGUOUS(second) && PyArray_SAMESHAPE(first, second))) {
         /* The same of copies that lie in row-major order. */
         PyArrayObject *one = stretched(first, second), *other = one ? stretched(second, first) : NULL;
@@ -165,8 +169,7 @@ static PyObject *run_cross(const native_kernel *kernel, PyObject *const *args, P
     line_run run;
     npy_intp lines;
     int dim;
-    native_type type = begin(args, nargs, kwnames, 2, options, &run, &lines, &dim);
-    if (type == TYPE_NONE || native_array_type(args[1]) != type)
+    if (!begin(args, type, nargs, kwnames, 2, options, &run, &lines, &dim))
         return NULL;
     PyArrayObject *x = (PyArrayObject *)args[0], *y = (PyArrayObject *)args[1];
     if (run.size != 3 || !PyArray_IS_C_CONTIGUOUS(y) || !PyArray_SAMESHAPE(x, y))
@@ -177,11 +180,19 @@ static PyObject *run_cross(const native_kernel *kernel, PyObject *const *args, P
     run.y = PyArray_BYTES(y);
     run.values = PyArray_BYTES(made);
     if (type == TYPE_F32)
-        CROSS(float)
+        CROSS(float, float)
+    else if (type == TYPE_F64)
+        CROSS(double, double)
     else if (native_is_half(type))
         loops->crosses[type == TYPE_F16](PyArray_DATA(x), PyArray_DATA(y), PyArray_DATA(made), lines, run.after);
+    else if (TYPE_SIZE[type] == 1)
+        CROSS(uint8_t, uint32_t)
+    else if (TYPE_SIZE[type] == 2)
+        CROSS(uint16_t, uint32_t)
+    else if (TYPE_SIZE[type] == 4)
+        CROSS(uint32_t, uint32_t)
     else
-        CROSS(double)
+        CROSS(uint64_t, uint64_t)
     return (PyObject *)made;
 }
 

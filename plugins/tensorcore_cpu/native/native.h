@@ -344,6 +344,9 @@ int distance_gradients_init(void);
 extern const native_spec complex_formulas_kernels[];
 int complex_formulas_init(void);
 
+extern const native_spec division_kernels[];
+int division_init(void);
+
 extern const native_spec scans_kernels[];
 int scans_init(void);
 

@@ -27,6 +27,7 @@ typedef struct {
 typedef struct {
     pool_windows windows;
     const pool_of_real *of;
+    const pool_of_whole *whole; /* of integers, else NULL */
     int op;
     npy_intp plane, results, size; /* elements of a plane and of its results, bytes of one */
     const char *in[3];
@@ -91,8 +92,25 @@ static bool run_small(const pool_run *run, npy_intp begin, npy_intp end) {
     return made;
 }
 
+static void run_whole(const pool_run *run, npy_intp begin, npy_intp end) {
+    for (; begin < end; begin++) {
+        const char *plane = run->in[0] + begin * run->plane * run->size;
+        const npy_intp results = begin * run->results;
+        if (run->op == MAX)
+            run->whole->max(&run->windows, plane, run->out + results * run->size);
+        else if (run->op == MEAN)
+            run->whole->mean(&run->windows, plane, run->out + results * run->size);
+        else
+            run->whole->places(&run->windows, plane, run->in[1] + results * run->size, (int64_t *)run->out + results);
+    }
+}
+
 static void run_planes(void *context, npy_intp begin, npy_intp end) {
     pool_run *run = context;
+    if (run->whole) {
+        run_whole(run, begin, end);
+        return;
+    }
     if (run_small(run, begin, end))
         return;
     _Alignas(64) char space[ON_STACK];
@@ -149,9 +167,10 @@ static PyObject *run_pool(const native_kernel *kernel, PyObject *const *args, Py
     if (nargs != op->inputs || !kwnames || !native_options(args, nargs, kwnames, names, OPTIONS, options))
         return NULL;
     PyArrayObject *inputs[3] = {NULL}, *made = NULL;
-    native_type type = native_real_type(args[0]);
+    const native_type type = native_array_type(args[0]);
+    const bool real = type == TYPE_F32 || type == TYPE_F64, whole = op->op == MAX || op->op == MEAN || op->op == PLACES;
     for (int k = 0; k < nargs; k++)
-        if (type == TYPE_NONE || native_real_type(args[k]) != type)
+        if (type == TYPE_NONE || (!real && !(whole && loops->whole[type].max)) || native_array_type(args[k]) != type)
             return NULL;
     /* The shape of the planes is that of the input, which the gradient of a mean gets as an option. */
     npy_intp shape[NATIVE_DIMS];
@@ -162,7 +181,7 @@ static PyObject *run_pool(const native_kernel *kernel, PyObject *const *args, Py
     else
         memcpy(shape, PyArray_DIMS(source), (size_t)ndim * sizeof *shape);
     bool mean = op->op == MEAN || op->op == MEAN_BACK;
-    pool_run run = {.of = &loops->of[type], .op = op->op, .size = TYPE_SIZE[type]};
+    pool_run run = {.of = real ? &loops->of[type] : NULL, .whole = real ? NULL : &loops->whole[type], .op = op->op, .size = TYPE_SIZE[type]};
     if (ndim < 3 || ndim > 5 || !read_windows(&run.windows, options, shape + 2, ndim - 2, mean) ||
         !has_room(&run.windows))
         return NULL;

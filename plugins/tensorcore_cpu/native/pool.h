@@ -59,8 +59,16 @@ typedef struct {
                   void *scratch);
 } pool_of_real;
 
+/* The same of integers, which have no gradients: means are cut off, and sums wrap around. */
+typedef struct {
+    void (*max)(const pool_windows *windows, const void *x, void *made);
+    void (*places)(const pool_windows *windows, const void *x, const void *made, int64_t *indices);
+    void (*mean)(const pool_windows *windows, const void *x, void *made);
+} pool_of_whole;
+
 typedef struct {
     pool_of_real of[2]; /* TYPE_F32, TYPE_F64 */
+    pool_of_whole whole[TYPES];
 } pool_loops;
 
 #endif

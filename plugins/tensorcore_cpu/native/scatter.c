@@ -210,9 +210,24 @@ static bool at_dim(PyObject *option, int ndim, int *dim) {
     return true;
 }
 
-/* x, or `out`, which is x then, and slices of the source along `dim` at the numbers of an index of that dim. */
+/* The source in row-major order, times ALPHA, NULL or a number: a new reference; NULL, with an exception or without. */
+static PyArrayObject *scaled(PyArrayObject *source, PyObject *alpha, native_type type) {
+    native_operand operands[2];
+    double factor = 1;
+    PyArrayObject *from = native_dense((PyObject *)source);
+    if (!from || !alpha || (native_double(alpha, &factor) && (factor == 1 || (type == TYPE_BOOL && factor))))
+        return from;
+    PyArrayObject *made = NULL;
+    operands[0].array = from;
+    if (native_number(alpha, type, &operands[1]))
+        made = (PyArrayObject *)native_dense_loop(operands, 2, type, NULL, GRAIN, elementwise->compute[OP_mul][type], PY_SSIZE_T_MAX);
+    Py_DECREF(from);
+    return made;
+}
+
+/* x, or `out`, which is x then, and slices of the source times ALPHA along `dim` at the numbers of an index of that dim. */
 static PyObject *added_slices(PyArrayObject *x, PyObject *numbers, PyArrayObject *source, int dim, native_type type,
-                              PyObject *out) {
+                              PyObject *alpha, PyObject *out) {
     PyArrayObject *index = places(numbers, PyArray_DIM(x, dim)), *from = NULL, *made = NULL;
     const bool place = !native_is_none(out);
     bool fits = index && PyArray_SIZE(index) == PyArray_DIM(source, dim);
@@ -221,7 +236,7 @@ static PyObject *added_slices(PyArrayObject *x, PyObject *numbers, PyArrayObject
     if (place)
         fits = fits && out == (PyObject *)x && PyArray_IS_C_CONTIGUOUS(x) && PyArray_ISWRITEABLE(x) && !native_overlap(x, source) &&
                !native_overlap(x, index);
-    if (fits && (from = native_dense((PyObject *)source))) {
+    if (fits && (from = scaled(source, alpha, type))) {
         slice_sums sums = {NULL, PyArray_DATA(from), PyArray_DATA(index), .count = PyArray_SIZE(index)};
         sums.size = PyArray_DIM(x, dim);
         native_around(x, dim, &sums.before, &sums.after);
@@ -234,17 +249,15 @@ static PyObject *added_slices(PyArrayObject *x, PyObject *numbers, PyArrayObject
 
 static PyObject *run_index_add(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     PyObject *options[OPTIONS];
-    double alpha = 1;
     int dim;
     native_type type = nargs == 3 ? native_array_type(args[0]) : TYPE_NONE;
     if (!native_sums_of(type) || native_array_type(args[2]) != type || !kwnames ||
-        !native_options(args, nargs, kwnames, names, OPTIONS, options) ||
-        (options[ALPHA] && (!native_double(options[ALPHA], &alpha) || alpha != 1)))
+        !native_options(args, nargs, kwnames, names, OPTIONS, options))
         return NULL;
     PyArrayObject *x = (PyArrayObject *)args[0], *source = (PyArrayObject *)args[2];
     if (!at_dim(options[DIM], PyArray_NDIM(x), &dim) || PyArray_NDIM(source) != PyArray_NDIM(x) || !PyArray_SIZE(x))
         return NULL;
-    return added_slices(x, args[1], source, dim, type, options[OUT]);
+    return added_slices(x, args[1], source, dim, type, options[ALPHA], options[OUT]);
 }
 
 typedef struct {
@@ -324,7 +337,7 @@ static PyObject *run_scatter(const native_kernel *kernel, PyObject *const *args,
         return NULL;
     PyArrayObject *line = one_for_each_slice((PyArrayObject *)args[1], dim);
     if (line) {
-        made = (PyArrayObject *)added_slices(x, (PyObject *)line, source, dim, type, options[OUT]);
+        made = (PyArrayObject *)added_slices(x, (PyObject *)line, source, dim, type, NULL, options[OUT]);
         Py_DECREF(line);
         return (PyObject *)made;
     }

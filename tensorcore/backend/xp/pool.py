@@ -174,7 +174,8 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
             if made.dtype == np.uint64 and not divisor:
                 by = by.astype(np.uint64)  # with int64 NumPy would divide in float64
             # Cut off at the point as in C, not rounded down.
-            return (xp.sign(made) * (xp.abs(made) // by)).astype(x.dtype)
+            whole = xp.sign(made) * (xp.abs(made) // abs(by))
+            return (-whole if divisor and divisor < 0 else whole).astype(x.dtype)
         made /= by if divisor else xp.asarray(by, made.dtype)
         return made.astype(x.dtype, copy=False)
 

@@ -206,10 +206,14 @@ def _put_plainly(input: Any, indices: Any, values: Any, accumulate: Any, *, writ
     if not (type(input) is type(values) is Tensor and type(indices) in (tuple, list) and type(accumulate) is bool):
         return None
     device, version = input.device, input.version if write else None
-    vectors = _vectors(input, tuple(indices))
-    if not vectors or values.dtype is not input.dtype or values.device is not device or values.node is not None:
+    if values.dtype is not input.dtype or values.device is not device or values.node is not None:
         return None
     if not is_free(input) if write else input.node is not None:
+        return None
+    if not accumulate and len(indices) == 1 and (filled := _filled(input, indices[0], values, write)) is not None:
+        return filled
+    vectors = _vectors(input, tuple(indices))
+    if not vectors:
         return None
     first, shape, places = vectors[0].native.shape, input.native.shape, []  # type: ignore[union-attr]
     for one in vectors:
@@ -234,6 +238,26 @@ def _put_plainly(input: Any, indices: Any, values: Any, accumulate: Any, *, writ
     return new_tensor(native, input.dtype, device)  # type: ignore[no-any-return]
 
 
+def _filled(input: Tensor, mask: Any, value: Tensor, write: bool) -> Tensor | None:
+    """One value in the place of all elements that a mask of the same shape names; None for other calls."""
+    if (
+        type(mask) is not Tensor
+        or mask.dtype is not dtypes.bool_
+        or mask.device is not input.device
+        or value.native.shape
+        or mask.native.shape != input.native.shape
+        or (write and (mask.version is input.version or value.version is input.version) and input.version is not None)
+    ):
+        return None
+    native = input.device.kernels["masked_fill"](
+        input.native, mask.native, value.native, **({"out": input.native} if write else {})
+    )
+    if write:
+        written(input)
+        return input
+    return new_tensor(native, input.dtype, input.device)  # type: ignore[no-any-return]
+
+
 def _checked(op: str, input: Any, indices: Any, values: Any) -> tuple[Any, ...]:
     """The indices as a tuple, once all operands are tensors; None stands for a dim that is not indexed."""
     check_tensors(op, input=input, values=values)
@@ -246,9 +270,10 @@ def _checked(op: str, input: Any, indices: Any, values: Any) -> tuple[Any, ...]:
 def number_of(self: Tensor, value: Any) -> Tensor:
     """A number as a 0-d tensor of the dtype and on the device of ``self``."""
     dtype = self.dtype
-    whole = type(value) is int
-    if ((type(value) is float or whole) and dtype.is_floating_point) or (
-        whole and dtype in PLAIN_INTEGERS and LOWEST <= value <= HIGHEST
+    if (type(value) is float or type(value) is int) and dtype.is_floating_point:
+        return new_tensor(self.device.kernels["full"]((), value, dtype=dtype), dtype, self.device)
+    if type(value) is int and (
+        (dtype in PLAIN_INTEGERS and LOWEST <= value <= HIGHEST) or (0 <= value < 128 and dtype.kind == "integer")
     ):
         return new_tensor(self.device.kernels["full"]((), value, dtype=dtype), dtype, self.device)
     kind = kind_of(value)

@@ -122,7 +122,9 @@ def masked_scatter(name: str, write: bool, input: Tensor, mask: Tensor, source: 
             )
         input = input.expand(shape)  # type: ignore[attr-defined]
     if tuple(mask.native.shape) != shape:
-        mask = mask.expand(shape)  # type: ignore[attr-defined]
+        mask = mask.expand(shape).contiguous()  # type: ignore[attr-defined]
+        if (made := _scattered_plainly(input, mask, source, write)) is not None:
+            return made
     if write:
         source = _apart(source, input)
     # Without values nobody can count, and nothing is read.

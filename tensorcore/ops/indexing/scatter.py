@@ -14,7 +14,7 @@ from tensorcore.ops.indexing.index import nothing
 from tensorcore.ops.indexing.parse import check_places, check_scattered, long
 from tensorcore.ops.indexing.scatter_gradients import REDUCED, padded
 from tensorcore.ops.indexing.writing import both, call, picked, quick, renamed, same_dtype, scalar
-from tensorcore.ops.kinds import operation
+from tensorcore.ops.kinds import BOOL, INTEGER, operation
 from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.output import store
 from tensorcore.ops.samples import index as samples
@@ -44,6 +44,9 @@ _scatter_value = renamed(_scatter, 1)
 
 
 # How they are called
+
+_MEANS = INTEGER | PLAIN_FLOATS
+_REDUCES = BOOL | _MEANS
 
 
 @before("usual_places", dtypes.int64)
@@ -141,8 +144,11 @@ def scatter(name: str, write: bool, input: Tensor, dim: int, index: Tensor, src:
     if at >= 0:
         made = None if write else quick(_scatter, (input, index, src), {"dim": at})
         return call(_scatter, (input, index, src), {"dim": at}, ShapeError, write) if made is None else made
-    index = long(name, index, empty=True)
     given = isinstance(src, Tensor)
+    if not given and reduce is None and (at := _usual(input, dim, index, input)) >= 0:
+        src = scalar(name, input, src).expand(index.native.shape)  # type: ignore[attr-defined]
+        return call(_scatter_value, (input, index, src), {"dim": at}, ShapeError, write)
+    index = long(name, index, empty=True)
     if given:
         same_dtype(name, input, src, "src")
         at, index, src = check_scattered(name, input, index, src, dim)
@@ -182,7 +188,7 @@ def scatter_reduce(name: str, write: bool, input: Tensor, dim: int, index: Tenso
         reduce: ``sum``, ``prod``, ``mean``, ``amax`` or ``amin``.
         include_self: whether what is in ``input`` counts in places that ``index`` names.
     """
-    if reduce in ("sum", "prod", "mean", "amax", "amin") and input.dtype in PLAIN_FLOATS:
+    if reduce in ("sum", "prod", "mean", "amax", "amin") and input.dtype in (_MEANS if reduce == "mean" else _REDUCES):
         at = _usual(input, dim, index, src)
         if at >= 0:
             options = {"dim": at, "reduce": reduce, "include_self": include_self}

@@ -142,6 +142,8 @@ def scalar(op: str, input: Tensor, value: Any) -> Tensor:
             raise DtypeError(
                 f"{op}: value cannot be converted to type {input.dtype.name} without overflow, got {value.dtype}"
             )
+        if value.dtype is input.dtype and value.device is input.device:
+            return value
         return value.to(input.device, input.dtype)  # type: ignore[attr-defined]
     if kind_of(value) is None:
         raise ArgumentTypeError(f"{op}: expected value to be a number or a 0-d Tensor, got {value!r}; pass a number")

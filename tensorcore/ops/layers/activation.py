@@ -10,7 +10,7 @@ from tensorcore.errors import ArgumentError, ArgumentTypeError, DtypeError, Unsu
 from tensorcore.ops import rules
 from tensorcore.ops.calls import PLAIN_FLOATS
 from tensorcore.ops.define import OPS, Op, by_slope
-from tensorcore.ops.kinds import COMPLEX, FLOATING, REAL, composite, elementwise
+from tensorcore.ops.kinds import COMPLEX, FLOATING, INTEGER, REAL, composite, elementwise
 from tensorcore.ops.operands import NARROW, check_tensors, once_rounded
 from tensorcore.ops.pointwise.choice import clamp, where
 from tensorcore.ops.pointwise.complex import conjugate
@@ -352,7 +352,7 @@ def _check_threshold(input: Tensor, threshold: float, value: float) -> tuple[Any
     return input, int(threshold), int(value)
 
 
-@composite(inputs="input", check=_check_threshold, takes=FLOATING, method=False, samples=samples.threshold,
+@composite(inputs="input", check=_check_threshold, takes=FLOATING | INTEGER, method=False, samples=samples.threshold,
            grads=dict(input=lambda g, input, threshold: where(input <= threshold, 0.0, g)))  # fmt: skip
 def threshold(
     input: Tensor, threshold: float, value: float, inplace: bool = False, *, out: Tensor | None = None

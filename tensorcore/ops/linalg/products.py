@@ -13,7 +13,7 @@ from tensorcore.errors import ArgumentTypeError, DimensionError, DtypeError, Sha
 from tensorcore.ops import rules
 from tensorcore.ops.calls import apply, binary
 from tensorcore.ops.define import Op
-from tensorcore.ops.kinds import FLOATING, operation
+from tensorcore.ops.kinds import FLOATING, INTEGER, operation
 from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.output import store
 from tensorcore.ops.pointwise.arithmetic import mul
@@ -215,7 +215,7 @@ def _of_dims(op: Op, second: str, dims: tuple[int, int], text: str, doc: str, ca
     """The call of a product of two tensors of exactly these numbers of dims; the usual one is one frame."""
     first_dims, other_dims = dims
     inner, batched = -2 if other_dims > 1 else -1, first_dims == 3
-    usual = product_way(op, "matmul", again, FLOATING, dims)
+    usual = product_way(op, "matmul", again, FLOATING | INTEGER, dims)
 
     def call(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
         if (done := usual(input, other) if out is None else placed(out, input, other)) is not None:
@@ -384,7 +384,7 @@ def trace(input: Tensor) -> Tensor:
         check_tensors("trace", input=input)
     if len(input.native.shape) != 2:
         raise ShapeError(f"trace: trace: expected a matrix, but got tensor with dim {len(input.native.shape)}")
-    if input.node is None and input.dtype in FLOATING:
+    if input.node is None and (input.dtype in FLOATING or input.dtype is dtypes.int64):
         kernels = input.device.kernels
         native = kernels["sum"](kernels["take_diagonal"](input.native, dim1=0, dim2=1))
         return new_tensor(native, input.dtype, input.device)

@@ -21,7 +21,7 @@ _ONE_PASS = FLOATING | COMPLEX
 
 @taking_older("value")
 @composite(
-    inputs="input tensor1 tensor2", quick=_ONE_PASS, takes=_ONE_PASS, writes=True, samples=samples.addcmul,
+    inputs="input tensor1 tensor2", quick=_ONE_PASS | INTEGER, takes=_ONE_PASS | INTEGER, writes=True, samples=samples.addcmul,
     grads=dict(input=same, tensor1=lambda g, tensor2, value: g * conjugate(tensor2 * value),
                tensor2=lambda g, tensor1, value: g * conjugate(tensor1 * value)),
 )  # fmt: skip

@@ -16,6 +16,7 @@ from tensorcore.ops.kinds import (
     BOOL,
     COMPLEX,
     FLOATING,
+    INTEGER,
     NUMBERS,
     REAL,
     alias,
@@ -23,9 +24,9 @@ from tensorcore.ops.kinds import (
     elementwise,
     method,
     operation,
-)  # fmt: skip
+)
 from tensorcore.ops.older import older
-from tensorcore.ops.operands import NARROW, check_number, check_tensors, once_rounded, result_type
+from tensorcore.ops.operands import NARROW, check_number, check_tensors, minus, once_rounded, one_pass, result_type
 from tensorcore.ops.output import check_apart, store
 from tensorcore.ops.pointwise.choice import where
 from tensorcore.ops.pointwise.complex import conjugate
@@ -70,7 +71,7 @@ _sub = elementwise(
 )  # fmt: skip
 
 
-_SCALED = PLAIN_FLOATS | COMPLEX | NARROW  # of which the last ones have the kernel where the device says so
+_SCALED = PLAIN_FLOATS | COMPLEX | INTEGER | NARROW  # of which the last two have the kernel where the device says so
 
 
 @composite(
@@ -79,20 +80,6 @@ _SCALED = PLAIN_FLOATS | COMPLEX | NARROW  # of which the last ones have the ker
 )  # fmt: skip
 def _add_scaled(input: Tensor, other: Tensor, *, alpha: Any) -> Tensor:
     return _add(input, mul(other, alpha))
-
-
-def _one_pass(input: Any, other: Any, alpha: Any) -> bool:
-    """Whether the factor and both tensors are such as the kernel of a scaled sum takes."""
-    if not type(input) is Tensor is type(other) or other.dtype is not input.dtype:
-        return False
-    if type(alpha) is float or type(alpha) is int:
-        return other.dtype in PLAIN_FLOATS or other.dtype in COMPLEX or _scales(other)
-    return type(alpha) is complex and other.dtype in COMPLEX
-
-
-def _scales(one: Any) -> bool:
-    """Whether that kernel takes the tensor, of a narrow dtype."""
-    return one.dtype in NARROW and "add_scaled" in one.device.narrow_numbers
 
 
 def _scaled(op: str, input: Any, other: Any, alpha: Any) -> Any:
@@ -109,6 +96,8 @@ def _scaled(op: str, input: Any, other: Any, alpha: Any) -> Any:
             f"ones), got alpha={alpha}; convert the tensor with .to(...)"
         )
     check_number(op, alpha, compute)
+    if compute is dtypes.bool_ and alpha and isinstance(other, Tensor):
+        return other
     factor = bool(alpha) if compute is dtypes.bool_ else alpha
     return mul(other.to(compute), factor) if isinstance(other, Tensor) else other * alpha  # type: ignore[attr-defined]
 
@@ -119,7 +108,7 @@ def add(input: Any, other: Any, *late: Any, alpha: Any = 1, out: Tensor | None =
         return older("add", (input, other, *late), {"out": out}, "alpha")
     if alpha == 1 and alpha is not True:
         return _add(input, other) if out is None else _add(input, other, out=out)
-    if out is None and _one_pass(input, other, alpha):
+    if out is None and one_pass(input, other, alpha):
         return _add_scaled(input, other, alpha=alpha)
     return _add(input, _scaled("add", input, other, alpha), out=out)
 
@@ -131,9 +120,9 @@ def sub(input: Any, other: Any, *late: Any, alpha: Any = 1, out: Tensor | None =
     if alpha == 1 and alpha is not True:
         return _sub(input, other) if out is None else _sub(input, other, out=out)
     if (
-        out is None and _one_pass(input, other, alpha) and input.node is other.node is None
+        out is None and one_pass(input, other, alpha) and input.node is other.node is None
     ):  # else it is named on the tape
-        return _add_scaled(input, other, alpha=-alpha)
+        return _add_scaled(input, other, alpha=minus(alpha, input.dtype))
     _no_bool(input, other)
     return _sub(input, _scaled("sub", input, other, alpha), out=out)
 
@@ -148,9 +137,11 @@ def _scaling(op: Op, written: Callable[..., Tensor]) -> Callable[..., Tensor]:
     def scaled(input: Tensor, other: Any, *late: Any, alpha: Any = 1) -> Tensor:
         if late:
             return older(name, (input, other, *late), {}, "alpha", frames=2)
-        if alpha == 1:
+        if alpha == 1 and alpha is not True:
             return written(input, other)
-        if _one_pass(input, other, alpha) and _add_into(input, (other,), alpha=alpha if add else -alpha):
+        if one_pass(input, other, alpha) and _add_into(
+            input, (other,), alpha=alpha if add else minus(alpha, input.dtype)
+        ):
             return input
         check_apart(name, input, (other,))
         return written(input, _scaled(name, input, other, alpha))

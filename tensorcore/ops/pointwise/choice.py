@@ -9,7 +9,7 @@ from tensorcore.dtypes import kind_of
 from tensorcore.errors import ArgumentTypeError, DtypeError, UnsupportedDtype
 from tensorcore.ops.calls import PLAIN_FLOATS
 from tensorcore.ops.define import Op
-from tensorcore.ops.kinds import FLOATING, REAL, alias, composite, elementwise, method, operation
+from tensorcore.ops.kinds import BOOL, FLOATING, INTEGER, REAL, alias, composite, elementwise, method, operation
 from tensorcore.ops.mixed import explain
 from tensorcore.ops.operands import (
     NARROW,
@@ -125,7 +125,8 @@ def where(condition: Tensor, input: Any = None, other: Any = None, *, out: Tenso
             [
                 (one.dtype is first.dtype and one.device is first.device)
                 if isinstance(one, Tensor)
-                else (type(one) is float or type(one) is int) and first.dtype.is_floating_point
+                else (first.dtype.is_floating_point and (type(one) is float or type(one) is int))
+                or (first.dtype.kind == "integer" and type(one) is int and 0 <= one < 128)  # which each of them holds
                 for one in (input, other)
             ]
         )
@@ -332,6 +333,9 @@ def nan_to_num(
     return where(made == float("-inf"), limits.min if neginf is None else float(neginf), made)
 
 
+_STEPS = FLOATING | INTEGER | BOOL
+
+
 def _check_heaviside(input: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
     check_tensors("heaviside", input=input, values=values)
     if input.dtype is not values.dtype:
@@ -346,7 +350,7 @@ def _check_heaviside(input: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
     return input.detach(), values.detach()
 
 
-@composite(inputs="input values", check=_check_heaviside, quick=FLOATING, takes=FLOATING, writes=True,
+@composite(inputs="input values", check=_check_heaviside, quick=_STEPS, takes=_STEPS, writes=True,
            samples=samples.heaviside)  # fmt: skip
 def heaviside(input: Tensor, values: Tensor, *, out: Tensor | None = None) -> Tensor:
     """0 below 0, 1 above, and ``values`` at 0."""

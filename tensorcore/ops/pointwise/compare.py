@@ -94,7 +94,10 @@ def signbit(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Whether the sign of each element is minus, that of -0 too."""
     if type(input) is not Tensor:
         check_tensors("signbit", input=input)
-    made = input < 0 if input.dtype.kind in ("bool", "integer") else _signbit(input)
+    if input.dtype is dtypes.bool_:
+        made = zeros_like(input)
+    else:
+        made = input < 0 if input.dtype.kind == "integer" else _signbit(input)
     return made if out is None else store("signbit", made, out)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from tensorcore.errors import DtypeError
 from tensorcore.ops.define import OPS, by_slope
-from tensorcore.ops.kinds import COMPLEX, FLOATING, REAL, alias, composite, elementwise, operation
+from tensorcore.ops.kinds import COMPLEX, FLOATING, REAL, alias, composite, computes_in, elementwise, operation
 from tensorcore.ops.operands import NARROW, check_tensors, once_rounded
 from tensorcore.ops.output import store
 from tensorcore.ops.pointwise.arithmetic import mul
@@ -112,7 +112,11 @@ def _sinc_grad(g: Tensor, input: Tensor) -> Tensor:
     return where(input == 0, 0.0, g * conjugate(slope))
 
 
-@composite(inputs="input", quick=FLOATING | COMPLEX, takes=FLOATING | COMPLEX, grads=dict(input=_sinc_grad), writes=True,
+def _check_sinc(input: Tensor) -> tuple[Tensor]:
+    return (input.to(computes_in("sinc", input, takes=FLOATING | COMPLEX)),)  # type: ignore[attr-defined]
+
+
+@composite(inputs="input", check=_check_sinc, quick=FLOATING | COMPLEX, takes=FLOATING | COMPLEX, grads=dict(input=_sinc_grad), writes=True,
            samples=samples.unary)  # fmt: skip
 def sinc(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """``sin(pi x) / (pi x)`` of each element, 1 at 0."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tensorcore import dtypes
 from tensorcore.errors import ArgumentTypeError
 from tensorcore.ops import rules
 from tensorcore.ops.define import OPS
@@ -86,6 +87,8 @@ def of_two(
             # The usual call: two of one floating dtype, or one of them an order of integers.
             if input.dtype is other.dtype:
                 one, two = input, other
+                if input.dtype.kind in ("integer", "bool"):
+                    one, two = [_as(dtypes.get_default_dtype(), each) for each in (input, other)]
             elif input.dtype.kind == "integer":
                 one, two = _as(other.dtype, input), other
             else:

@@ -163,7 +163,7 @@ FLOATS(FORMULA_OF, hardswish, 1, made = x * UPTO_SIX(x + 3) / 6)
 FLOATS(FORMULA_OF, hardsigmoid, 1, made = UPTO_SIX(x + 3) / 6)
 FLOATS(FORMULA_OF, hardshrink, 1, made = x >= -a && x <= a ? 0 : x)
 FLOATS(FORMULA_OF, softshrink, 1, made = x - (x < -a ? -a : x > a ? a : x))
-FLOATS(FORMULA_OF, threshold, 1, made = x <= a ? b : x)
+REALS(FORMULA_OF, threshold, 1, made = x <= a ? b : x)
 FLOATS(FORMULA_OF, nan_to_num, 1, made = x != x ? a : x == INFINITY ? b : x == -INFINITY ? c : x)
 FLOATS(FORMULA_OF, nan_to_num_kept, 1, made = x < -b ? -b : x; made = made > b ? b : made; made = x != x ? a : made)
 FORMULA_OF(f32, float, frac, 1, made = x - truncf(x))
@@ -295,7 +295,7 @@ FORMULA_OF(f64, double, ldexp, 2, made = ldexp(x, (int)(y < -2200 ? -2200 : y > 
 /* The other one where one is NaN. */
 FLOATS(FORMULA_OF, fmax, 2, made = (x >= y) | (y != y) ? x : y)
 FLOATS(FORMULA_OF, fmin, 2, made = (x <= y) | (y != y) ? x : y)
-FLOATS(FORMULA_OF, heaviside, 2, made = x == 0 ? y : x > 0)
+REALS(FORMULA_OF, heaviside, 2, made = x == 0 ? y : x > 0)
 #define TIMES_LOG(log_of) made = y != y ? y : x == 0 ? 0 : x * log_of(y)
 FORMULA_OF(f32, float, xlogy, 2, TIMES_LOG(log__f32))
 FORMULA_OF(f64, double, xlogy, 2, TIMES_LOG(log__f64))
@@ -359,8 +359,8 @@ FLOATS(FORMULA_OF, addcdiv, 3, made = x + (y * a) / z)
 #pragma GCC push_options
 #pragma GCC optimize("fp-contract=off")
 #endif
-FLOATS(FORMULA_OF, add_scaled, 2, made = x + (y * a))
-FLOATS(FORMULA_OF, addcmul, 3, made = x + ((y * a) * z))
+REALS(FORMULA_OF, add_scaled, 2, made = x + (y * a))
+REALS(FORMULA_OF, addcmul, 3, made = x + ((y * a) * z))
 /* Slopes: x is the gradient, y the result, or of leaky_relu what that was of. */
 FLOATS(FORMULA_OF, relu_backward, 2, made = y <= 0 ? 0 : x)
 FLOATS(FORMULA_OF, leaky_relu_backward, 2, made = y > 0 ? x : x * a)
@@ -429,19 +429,23 @@ PAIRS(f64, double)
 #define FLOAT_ENTRIES(name) [FORMULA_##name] = {[TYPE_F32] = name##_f32, [TYPE_F64] = name##_f64},
 #define ALL_ENTRIES(name)                                                                                     \
     [FORMULA_##name] = {[TYPE_F32] = name##_f32, [TYPE_F64] = name##_f64, [TYPE_BF16] = name##_bf16, [TYPE_F16] = name##_f16},
+#define REAL_ENTRIES(name, ...)                                                                               \
+    [FORMULA_##name] = {[TYPE_F32] = name##_f32, [TYPE_F64] = name##_f64, [TYPE_I8] = name##_i8, [TYPE_I16] = name##_i16, \
+                        [TYPE_I32] = name##_i32, [TYPE_I64] = name##_i64, [TYPE_U8] = name##_u8, __VA_ARGS__},
 #define SINGLE_ENTRY(name) [FORMULA_##name] = {[TYPE_F32] = name##_f32},
 #define INTEGER_ENTRIES(name)                                                                                 \
     [FORMULA_##name] = {[TYPE_I8] = name##_i8, [TYPE_I16] = name##_i16, [TYPE_I32] = name##_i32,              \
                         [TYPE_I64] = name##_i64, [TYPE_U8] = name##_u8},
 
 const formula_loops ISA(formula_loops) = {
-    .of = {FLOAT_ENTRIES(hardswish) FLOAT_ENTRIES(hardsigmoid) FLOAT_ENTRIES(hardshrink) FLOAT_ENTRIES(softshrink) FLOAT_ENTRIES(threshold)
+    .of = {FLOAT_ENTRIES(hardswish) FLOAT_ENTRIES(hardsigmoid) FLOAT_ENTRIES(hardshrink) FLOAT_ENTRIES(softshrink) REAL_ENTRIES(threshold)
            FLOAT_ENTRIES(nan_to_num) FLOAT_ENTRIES(nan_to_num_kept) ALL_ENTRIES(logit) SINGLE_ENTRY(atan) SINGLE_ENTRY(asin)
            SINGLE_ENTRY(acos) SINGLE_ENTRY(tan) SINGLE_ENTRY(atanh) SINGLE_ENTRY(asinh) SINGLE_ENTRY(acosh) SINGLE_ENTRY(sinh) SINGLE_ENTRY(cosh)
-           SINGLE_ENTRY(exp2) SINGLE_ENTRY(log2) SINGLE_ENTRY(log10) SINGLE_ENTRY(atan2) SINGLE_ENTRY(entr) FLOAT_ENTRIES(copysign) FLOAT_ENTRIES(ldexp) FLOAT_ENTRIES(fmax) FLOAT_ENTRIES(fmin) FLOAT_ENTRIES(heaviside)
+           SINGLE_ENTRY(exp2) SINGLE_ENTRY(log2) SINGLE_ENTRY(log10) SINGLE_ENTRY(atan2) SINGLE_ENTRY(entr) FLOAT_ENTRIES(copysign) FLOAT_ENTRIES(ldexp) FLOAT_ENTRIES(fmax) FLOAT_ENTRIES(fmin) 
+           REAL_ENTRIES(heaviside, [TYPE_BOOL] = heaviside_u8)
            ALL_ENTRIES(xlogy) ALL_ENTRIES(xlog1py) INTEGER_ENTRIES(gcd) INTEGER_ENTRIES(lcm)
            INTEGER_ENTRIES(bitwise_left_shift) INTEGER_ENTRIES(bitwise_right_shift)
-           FLOAT_ENTRIES(add_scaled) FLOAT_ENTRIES(addcdiv) FLOAT_ENTRIES(addcmul) FLOAT_ENTRIES(lerp) FLOAT_ENTRIES(lerp_near) FLOAT_ENTRIES(lerp_far)
+           REAL_ENTRIES(add_scaled) FLOAT_ENTRIES(addcdiv) REAL_ENTRIES(addcmul) FLOAT_ENTRIES(lerp) FLOAT_ENTRIES(lerp_near) FLOAT_ENTRIES(lerp_far)
            FLOAT_ENTRIES(frac) SINGLE_ENTRY(lgamma) SINGLE_ENTRY(digamma) SINGLE_ENTRY(trigamma) FLOAT_ENTRIES(relu_backward) FLOAT_ENTRIES(leaky_relu_backward)
            FLOAT_ENTRIES(hardsigmoid_backward) FLOAT_ENTRIES(hardswish_backward)
            FLOAT_ENTRIES(tanh_backward) FLOAT_ENTRIES(sigmoid_backward) FLOAT_ENTRIES(sinc) FLOAT_ENTRIES(spherical_bessel_j0) SINGLE_ENTRY(bessel_j0)

@@ -4,6 +4,8 @@
 
 #include "../pool.h"
 
+#include <string.h>
+
 enum { NARROW_TAPS = 16 }; /* windows of so many elements are summed one by one where a row has few of them */
 
 /* The flat index of each position of the window of output (0, 0, 0), which may lie outside. */
@@ -38,6 +40,15 @@ ALWAYS_INLINE ptrdiff_t window_length(const pool_windows *of, int dim, ptrdiff_t
     return (stop < end ? stop : end) - start;
 }
 
+/* The results of a row whose windows have the tap that lies `shift` columns behind their first one's place inside the input. */
+ALWAYS_INLINE ptrdiff_t first_column(const pool_windows *of, ptrdiff_t shift) {
+    return shift < 0 ? (of->stride[2] - 1 - shift) / of->stride[2] : 0;
+}
+ALWAYS_INLINE ptrdiff_t last_column(const pool_windows *of, ptrdiff_t shift) {
+    const ptrdiff_t last = shift < of->size[2] ? (of->size[2] - shift - 1) / of->stride[2] + 1 : 0;
+    return last < of->count[2] ? last : of->count[2];
+}
+
 /* Where window i of those that cover a dim evenly begins and ends. */
 ALWAYS_INLINE ptrdiff_t even_start(const pool_windows *of, int dim, ptrdiff_t i) { return i * of->size[dim] / of->count[dim]; }
 ALWAYS_INLINE ptrdiff_t even_stop(const pool_windows *of, int dim, ptrdiff_t i) {
@@ -60,10 +71,22 @@ ALWAYS_INLINE ptrdiff_t even_stop(const pool_windows *of, int dim, ptrdiff_t i) 
 #include "turn_of_real.h"
 #include "pool_of_real.h"
 #include "pool_small_of_real.h"
+#include "as_i8.h"
+#include "pool_whole_of_real.h"
+#include "as_i16.h"
+#include "pool_whole_of_real.h"
+#include "as_i32.h"
+#include "pool_whole_of_real.h"
+#include "as_i64.h"
+#include "pool_whole_of_real.h"
+#include "as_u8.h"
+#include "pool_whole_of_real.h"
+
+#define WHOLE(suffix) {whole_max_##suffix, whole_places_##suffix, whole_mean_##suffix}
 
 const pool_loops ISA(pool_loops) = {{
     {max_plane_f32, max_places_f32, max_back_plane_f32, mean_plane_f32, mean_back_plane_f32,
      even_plane_f32, even_back_plane_f32, largest_f32, small_f32},
     {max_plane_f64, max_places_f64, max_back_plane_f64, mean_plane_f64, mean_back_plane_f64,
      even_plane_f64, even_back_plane_f64, largest_f64, small_f64},
-}};
+}, {[TYPE_I8] = WHOLE(i8), [TYPE_I16] = WHOLE(i16), [TYPE_I32] = WHOLE(i32), [TYPE_I64] = WHOLE(i64), [TYPE_U8] = WHOLE(u8)}};

@@ -20,6 +20,7 @@ static void bounds(const int64_t *index, ptrdiff_t count, int64_t *low, int64_t 
 }
 
 #define IS_NAN(a) ((a) != (a))
+#define SUM(a, b) (REAL)((a) + (b))
 #include "as_f32.h"
 #include "scatter_of_real.h"
 #include "as_f64.h"
@@ -36,11 +37,15 @@ static void bounds(const int64_t *index, ptrdiff_t count, int64_t *low, int64_t 
 #include "scatter_of_real.h"
 #include "as_u8.h"
 #include "scatter_of_real.h"
+#undef SUM
+#define SUM(a, b) ((a) | (b)) /* of bools: whether one of them is true */
+#include "as_bool.h"
+#include "scatter_of_real.h"
 
 #define OF_ALL(name)                                                                                          \
     {                                                                                                         \
         [TYPE_F32] = name##_f32, [TYPE_F64] = name##_f64, [TYPE_I8] = name##_i8, [TYPE_I16] = name##_i16,     \
-        [TYPE_I32] = name##_i32, [TYPE_I64] = name##_i64, [TYPE_U8] = name##_u8,                              \
+        [TYPE_I32] = name##_i32, [TYPE_I64] = name##_i64, [TYPE_U8] = name##_u8, [TYPE_BOOL] = name##_bool,    \
     }
 
 const scatter_loops ISA(scatter_loops) = {

@@ -7,7 +7,7 @@ static void F(add_slices)(const slice_sums *of, ptrdiff_t batch, ptrdiff_t first
     const REAL *from = (const REAL *)of->from + batch * of->count * after;
     if (after == 1 && places == (size_t)of->size) {
         for (ptrdiff_t i = 0; i < of->count; i++)
-            into[of->index[i]] += from[i];
+            into[of->index[i]] = SUM(into[of->index[i]], from[i]);
         return;
     }
     for (ptrdiff_t i = 0; i < of->count; i++, from += after) {
@@ -16,7 +16,7 @@ static void F(add_slices)(const slice_sums *of, ptrdiff_t batch, ptrdiff_t first
             continue;
         REAL *row = into + place * after;
         INDEPENDENT for (ptrdiff_t k = 0; k < after; k++)
-            row[k] += from[k];
+            row[k] = SUM(row[k], from[k]);
     }
 }
 
@@ -29,14 +29,14 @@ static void F(add_batches)(const slice_sums *of, ptrdiff_t first, ptrdiff_t last
         for (ptrdiff_t i = 0; i < count; i++) {
             REAL *to = into + of->index[i];
             const REAL a = from[i], b = from[count + i], c = from[2 * count + i], d = from[3 * count + i];
-            to[0] += a;
-            to[size] += b;
-            to[2 * size] += c;
-            to[3 * size] += d;
+            to[0] = SUM(to[0], a);
+            to[size] = SUM(to[size], b);
+            to[2 * size] = SUM(to[2 * size], c);
+            to[3 * size] = SUM(to[3 * size], d);
         }
     for (; first < last; first++, into += size, from += count)
         for (ptrdiff_t i = 0; i < count; i++)
-            into[of->index[i]] += from[i];
+            into[of->index[i]] = SUM(into[of->index[i]], from[i]);
 }
 
 /* What the list says is added to places from `first` to `last`, each of which is read and written once. */
@@ -57,14 +57,14 @@ static void F(add_listed)(const slice_sums *of, const place_list *list, ptrdiff_
             const REAL *added = from + i * after, number = *start;
             if (list->one)
                 INDEPENDENT for (ptrdiff_t k = 0; k < after; k++)
-                    row[k] = number + added[k];
+                    row[k] = SUM(number, added[k]);
             else
                 INDEPENDENT for (ptrdiff_t k = 0; k < after; k++)
-                    row[k] = start[k] + added[k];
+                    row[k] = SUM(start[k], added[k]);
             while ((i = list->next[i]) >= 0) {
                 added = from + i * after;
                 INDEPENDENT for (ptrdiff_t k = 0; k < after; k++)
-                    row[k] += added[k];
+                    row[k] = SUM(row[k], added[k]);
             }
         } else if (list->one) {
             const REAL number = *start;
@@ -80,7 +80,7 @@ static void F(add_listed)(const slice_sums *of, const place_list *list, ptrdiff_
 #define ADD_FEW(COUNT)                                                                                        \
     for (; row < last; row++, into += of->size, from += COUNT, index += COUNT)                                \
         for (ptrdiff_t i = 0; i < COUNT; i++)                                                                 \
-            into[index[i]] += from[i];
+            into[index[i]] = SUM(into[index[i]], from[i]);
 
 static bool F(add_few_along)(const slice_sums *of, ptrdiff_t row, ptrdiff_t end) {
     REAL *into = (REAL *)of->into + row * of->size;
@@ -126,12 +126,12 @@ static bool F(add_along)(const slice_sums *of, ptrdiff_t begin, ptrdiff_t end) {
             if (__builtin_expect(outside, 0))
                 return false;
             for (int k = 0; k < 4; k++)
-                into[at[k]] += added[k];
+                into[at[k]] = SUM(into[at[k]], added[k]);
         }
         for (; i < of->count; i++) {
             if ((uint64_t)index[i] >= size)
                 return false;
-            into[index[i]] += from[i];
+            into[index[i]] = SUM(into[index[i]], from[i]);
         }
     }
     return true;
@@ -144,7 +144,7 @@ static void F(add_places)(const slice_sums *of, ptrdiff_t batch, ptrdiff_t first
     const int64_t *index = of->index + start;
     for (ptrdiff_t i = 0; i < of->count; i++, from += after, index += after)
         for (ptrdiff_t k = first; k < last; k++)
-            into[index[k] * after + k] += from[k];
+            into[index[k] * after + k] = SUM(into[index[k] * after + k], from[k]);
 }
 
 /* Whether a stands before b among the largest. */

@@ -106,7 +106,7 @@ def elementwise(op: Op, inputs: Sequence[Any], *, out: Tensor | None = None, opt
     return made if out is None else store(op.name, made, out)
 
 
-@before("known")
+@before("known", again)
 def _known(op: Op, inputs: Sequence[Any], options: dict[str, Any] | None) -> Tensor | None:
     """The call whose dtypes have met before, where nothing else is unusual; there is only the short way."""
 

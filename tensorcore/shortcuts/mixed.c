@@ -72,7 +72,8 @@ static PyObject *native_of(PyObject *one, PyObject *device, PyObject *compute, P
 }
 
 /* The result of op's kernel of those operands, an array of the device's. */
-static PyObject *computed(PyObject *op, PyObject *device, PyObject *const *args, Py_ssize_t count, PyObject *options, PyObject *entry) {
+static PyObject *computed(PyObject *op, PyObject *device, PyObject *const *args, Py_ssize_t count, PyObject *options, PyObject *entry,
+                          PyObject *again) {
     PyObject *natives[MOST] = {NULL}, *array = NULL, *made = NULL;
     bool whole = true;
     for (Py_ssize_t i = 0; whole && i < count; i++)
@@ -80,6 +81,8 @@ static PyObject *computed(PyObject *op, PyObject *device, PyObject *const *args,
     PyObject *name = whole ? PyObject_GetAttr(op, shortcut_names[A_KERNEL]) : NULL, *kernel = name ? kernel_of(device, name) : NULL;
     if (kernel && (array = PyObject_GetAttr(device, shortcut_names[A_ARRAY])))
         made = PyObject_VectorcallDict(kernel, natives, (size_t)count, options);
+    if (array && !made && PyErr_ExceptionMatches(PyExc_MemoryError))
+        made = asked_again(again, device, name, natives, count, options);
     if (made && (PyObject *)Py_TYPE(made) != array)
         Py_SETREF(made, PyObject_CallMethodOneArg(device, shortcut_names[A_AS_NATIVE], made));
     for (Py_ssize_t i = 0; i < count; i++)
@@ -107,14 +110,14 @@ static bool recorded(PyObject *op, PyObject *const *args, Py_ssize_t count, PyOb
     return done;
 }
 
-PyObject *known_call(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *options) {
+PyObject *known_call(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *options, PyObject *again) {
     bool tied = false;
     PyObject *device = count < 1 || count > MOST || counts(INFERENCE) ? NULL : device_of(args, count, &tied);
     const taping how = !device ? UNUSUAL : tied ? taping_of_thread() : NOT_RECORDING;
     PyObject *entry = how == UNUSUAL ? NULL : entry_of(op, device, args, count), *made = NULL;
     if (entry) {
         Py_INCREF(device);
-        PyObject *native = computed(op, device, args, count, options, entry);
+        PyObject *native = computed(op, device, args, count, options, entry, again);
         made = native ? new_tensor(native, PyTuple_GET_ITEM(entry, 1), device) : NULL;
         if (made && how == RECORDING && !recorded(op, args, count, options, made))
             Py_CLEAR(made);
@@ -122,7 +125,7 @@ PyObject *known_call(PyObject *op, PyObject *const *args, Py_ssize_t count, PyOb
         Py_DECREF(device);
         Py_DECREF(entry);
     }
-    if (!made && PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_Exception))
+    if (!made && PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_Exception) && !PyErr_ExceptionMatches(PyExc_MemoryError))
         PyErr_Clear(); /* the function makes the call again, and says what is wrong */
     return made;
 }
@@ -140,14 +143,14 @@ PyObject *known_operand(PyObject *op, PyObject *input, PyObject *other) {
     return made;
 }
 
-/* mixed.py: _known(op, inputs, options) */
+/* mixed.py: _known(op, inputs, options); it knows what asks a kernel that found no memory a second time. */
 static PyObject *run_known(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     if (nargs != 3 || kwnames || !(PyTuple_CheckExact(args[1]) || PyList_CheckExact(args[1])) ||
         !(args[2] == Py_None || PyDict_CheckExact(args[2])))
         Py_RETURN_NONE;
     PyObject *inputs = PySequence_Tuple(args[1]);
     PyObject *made = inputs ? known_call(args[0], PySequence_Fast_ITEMS(inputs), PyTuple_GET_SIZE(inputs),
-                                         args[2] == Py_None || !PyDict_GET_SIZE(args[2]) ? NULL : args[2])
+                                         args[2] == Py_None || !PyDict_GET_SIZE(args[2]) ? NULL : args[2], self->known[0])
                             : NULL;
     Py_XDECREF(inputs);
     return made || PyErr_Occurred() ? made : Py_NewRef(Py_None);

@@ -95,7 +95,7 @@ PyObject *asked_again(PyObject *again, PyObject *device, PyObject *name, PyObjec
 
 /* The call where operands are of other dtypes than one; None where that is unusual too. */
 static PyObject *mixed(const shortcut *self, PyObject *const *args, Py_ssize_t count) {
-    PyObject *made = known_call(self->known[OP], args, count, NULL);
+    PyObject *made = known_call(self->known[OP], args, count, NULL, self->known[AGAIN]);
     return made || PyErr_Occurred() ? made : Py_NewRef(Py_None);
 }
 

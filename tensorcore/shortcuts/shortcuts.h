@@ -127,8 +127,8 @@ PyObject *noted(PyObject *input, PyObject *done, PyObject *answer);
 PyObject *asked_again(PyObject *again, PyObject *device, PyObject *name, PyObject *const *natives, Py_ssize_t count, PyObject *given_options);
 
 /* The call of an elementwise op whose operands are of dtypes that have met before, see mixed.py; NULL without an exception where the
-   function in Python has to look. */
-PyObject *known_call(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *options);
+   function in Python has to look. `again` asks a kernel that found no memory a second time. */
+PyObject *known_call(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *options, PyObject *again);
 
 /* What `other` holds in the dtype of `input`, where such a call of the op was made before and gives that dtype; NULL for others. */
 PyObject *known_operand(PyObject *op, PyObject *input, PyObject *other);

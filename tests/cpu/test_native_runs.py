@@ -86,7 +86,7 @@ def test_many_slices_are_shortened_each_by_itself(shape, dim, p, dtype, threads)
     native, fallback = kernel("renorm")
     x = np.random.default_rng(8).standard_normal(shape).astype(dtype)
     sizes = (abs(x) ** p).sum(axis=tuple(d for d in range(x.ndim) if d != dim)) ** (1 / p)
-    most = float(np.median(sizes)) if x.size else 1.0
+    most = 1.001 * float(np.median(sizes)) if x.size else 1.0  # no slice is just as long
     got, expected = (one(x, p=p, dim=dim, maxnorm=most) for one in (native, fallback))
     np.testing.assert_allclose(got, expected, 8 * np.finfo(dtype).eps)
     assert x.size == 0 or 0 < (got == x).mean() < 1

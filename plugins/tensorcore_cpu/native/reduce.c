@@ -255,8 +255,8 @@ static PyObject *run_reduction(const native_kernel *kernel, PyObject *const *arg
     native_fold of;
     if (!options(args, nargs, kwnames, DTYPE + 1, given))
         return NULL;
-    if (!fold_anywhere(&of, args[0], kind, false, given))
-        return native_is_none(given[DTYPE]) ? reduced_copy(&of, args[0], kind, given, false) : NULL;
+    if (!fold_anywhere(&of, args[0], kind, false, given)) /* what lies otherwise comes again in row-major order, and has the bits of that */
+        return native_is_none(given[DTYPE]) && PyArray_IS_C_CONTIGUOUS((PyArrayObject *)args[0]) ? reduced_copy(&of, args[0], kind, given, false) : NULL;
     if (is_integer(of.type) && kind == SUM) {
         /* Unless told, NumPy widens all but the widest. */
         const native_type usual = of.type == TYPE_I64 ? TYPE_I64 : TYPE_NONE;
@@ -448,7 +448,7 @@ static PyObject *run_var(const native_kernel *kernel, PyObject *const *args, Py_
     }
     const native_type type = native_array_type(args[0]);
     const bool lies = !is_integer(type) && native_fold_around(&of, args[0], type, given[DIM], given[KEEPDIM]);
-    if (!lies && (is_integer(type) || !native_fold_copied(&of, args[0], type, given[DIM], given[KEEPDIM])))
+    if (!lies && (is_integer(type) || !PyArray_IS_C_CONTIGUOUS((PyArrayObject *)args[0]) || !native_fold_copied(&of, args[0], type, given[DIM], given[KEEPDIM])))
         return NULL;
     made = var_of(&of, correction, given[ROOT] == Py_True, kernel->data != NULL);
     if (!lies)

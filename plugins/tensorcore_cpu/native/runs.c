@@ -156,11 +156,13 @@ static PyObject *run_renorm(const native_kernel *kernel, PyObject *const *args, 
         return NULL;
     }
     const bool place = !native_is_none(options[OUT]);
-    if (place && (options[OUT] != args[0] || !PyArray_IS_C_CONTIGUOUS((PyArrayObject *)args[0]) ||
-                  !PyArray_ISWRITEABLE((PyArrayObject *)args[0])))
+    PyArrayObject *out = (PyArrayObject *)options[OUT], *given = (PyArrayObject *)args[0];
+    if (place && (native_real_type(options[OUT]) != type || !PyArray_ISWRITEABLE(out) || !PyArray_SAMESHAPE(out, given)))
         return NULL;
+    /* Where slices are written one after the other, and read by then. */
+    const bool there = place && PyArray_ISCARRAY(out) && (out == given || !native_overlap(out, given));
     PyArrayObject *x = native_dense(args[0]);
-    PyArrayObject *made = place ? (PyArrayObject *)Py_NewRef(args[0]) : x ? native_empty(PyArray_NDIM(x), PyArray_DIMS(x), type) : NULL;
+    PyArrayObject *made = there ? (PyArrayObject *)Py_NewRef(options[OUT]) : x ? native_empty(PyArray_NDIM(x), PyArray_DIMS(x), type) : NULL;
     if (made) {
         native_around(x, (int)dim, &of->before, &of->after);
         of->n = PyArray_DIM(x, dim);
@@ -170,6 +172,11 @@ static PyObject *run_renorm(const native_kernel *kernel, PyObject *const *args, 
         native_parallel(of->n, native_grain(1 << 14, of->before * of->after), run_slices, &run);
     }
     Py_XDECREF(x);
+    if (made && place && !there) {
+        const bool written = !PyArray_CopyInto(out, made);
+        Py_DECREF(made);
+        made = written ? (PyArrayObject *)Py_NewRef(options[OUT]) : NULL;
+    }
     return (PyObject *)made;
 }
 

@@ -38,7 +38,7 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
 
         @wraps(kernel)
         def run(x: Native, *others: Any, **options: Any) -> Native:
-            if x.itemsize > 2:
+            if x.itemsize > 2 or x.dtype.kind in "biu":
                 return kernel(x, *others, **options)
             out = options.pop("out", None)
             wide = [one.astype(np.float32) if hasattr(one, "astype") else one for one in (x, *others)]
@@ -125,9 +125,11 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
     def lerp(x: Native, y: Native, weight: Any, out: Any = None) -> Native:
         """From whichever end is nearer; ``weight`` is a float or an array."""
         difference = y - x
-        if isinstance(weight, float):
+        if isinstance(weight, (float, complex)):
             near = abs(weight) < 0.5
-            made = x + x.dtype.type(weight) * difference if near else y - difference * x.dtype.type(1 - weight)
+            one = x.dtype.type(1)
+            rest = one - x.dtype.type(weight) if x.dtype.kind == "c" else x.dtype.type(1 - weight)
+            made = x + x.dtype.type(weight) * difference if near else y - difference * rest
             return placed(made, out)
         return placed(xp.where(xp.abs(weight) < 0.5, x + weight * difference, y - difference * (1 - weight)), out)
 

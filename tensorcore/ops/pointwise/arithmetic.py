@@ -444,7 +444,11 @@ def lerp(input: Tensor, end: Tensor, weight: Any, *, out: Tensor | None = None) 
     if isinstance(weight, Tensor):
         return where(abs(weight) < 0.5, input + weight * difference, end - difference * (1 - weight))
     near = math.sqrt(weight.real**2 + weight.imag**2) < 0.5
-    return input + weight * difference if near else end - difference * (1 - weight)
+    if near:
+        return input + weight * difference
+    one = input.dtype.numpy.type
+    # Complex numbers are weighed in their own precision, as PyTorch does.
+    return end - difference * (complex(one(1) - one(weight)) if input.dtype.is_complex else 1 - weight)
 
 
 def _zeros(g: Tensor) -> Tensor:

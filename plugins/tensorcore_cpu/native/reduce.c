@@ -229,6 +229,9 @@ static PyObject *values_of(work *job, double divisor, bool root) {
     return (PyObject *)made;
 }
 
+/* What lies otherwise comes again in row-major order, and has the bits of that. */
+static bool is_dense(PyObject *x) { return native_array_type(x) != TYPE_NONE && PyArray_IS_C_CONTIGUOUS((PyArrayObject *)x); }
+
 /* Where kept and reduced dims lie in turns; NULL without an exception where it is not for a copy either. */
 static PyObject *reduced_copy(native_fold *of, PyObject *x, what kind, PyObject *const *given, bool root) {
     const native_type type = native_array_type(x);
@@ -255,8 +258,8 @@ static PyObject *run_reduction(const native_kernel *kernel, PyObject *const *arg
     native_fold of;
     if (!options(args, nargs, kwnames, DTYPE + 1, given))
         return NULL;
-    if (!fold_anywhere(&of, args[0], kind, false, given)) /* what lies otherwise comes again in row-major order, and has the bits of that */
-        return native_is_none(given[DTYPE]) && PyArray_IS_C_CONTIGUOUS((PyArrayObject *)args[0]) ? reduced_copy(&of, args[0], kind, given, false) : NULL;
+    if (!fold_anywhere(&of, args[0], kind, false, given))
+        return native_is_none(given[DTYPE]) && is_dense(args[0]) ? reduced_copy(&of, args[0], kind, given, false) : NULL;
     if (is_integer(of.type) && kind == SUM) {
         /* Unless told, NumPy widens all but the widest. */
         const native_type usual = of.type == TYPE_I64 ? TYPE_I64 : TYPE_NONE;
@@ -448,7 +451,7 @@ static PyObject *run_var(const native_kernel *kernel, PyObject *const *args, Py_
     }
     const native_type type = native_array_type(args[0]);
     const bool lies = !is_integer(type) && native_fold_around(&of, args[0], type, given[DIM], given[KEEPDIM]);
-    if (!lies && (is_integer(type) || !PyArray_IS_C_CONTIGUOUS((PyArrayObject *)args[0]) || !native_fold_copied(&of, args[0], type, given[DIM], given[KEEPDIM])))
+    if (!lies && (is_integer(type) || !is_dense(args[0]) || !native_fold_copied(&of, args[0], type, given[DIM], given[KEEPDIM])))
         return NULL;
     made = var_of(&of, correction, given[ROOT] == Py_True, kernel->data != NULL);
     if (!lies)

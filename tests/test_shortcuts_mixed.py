@@ -233,3 +233,14 @@ def test_random_numbers_are_drawn_once_into_out() -> None:
         torch.manual_seed(3)
         assert torch.bernoulli(p, out=make()).tolist() == first.tolist()
         assert torch.rand(3).tolist() == second.tolist()
+
+
+def test_an_out_of_another_shape_costs_no_second_call(monkeypatch) -> None:
+    """It takes the result's shape, and the product was made once."""
+    x, kernels = numbers(torch), torch.device("cpu").kernels
+    calls, product = [], kernels["matmul"]
+    monkeypatch.setitem(kernels, "matmul", lambda *given, **options: calls.append(1) or product(*given, **options))
+    out = torch.empty(0)
+    assert torch.mm(x, x.t(), out=out) is out
+    assert out.tolist() == (x @ x.t()).tolist()
+    assert len(calls) == 2  # the other one is the line above

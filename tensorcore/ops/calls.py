@@ -17,6 +17,7 @@ from tensorcore.ops import mixed
 from tensorcore.ops.define import Op
 from tensorcore.ops.mixed import elementwise, explain, foreign
 from tensorcore.ops.operands import HIGHEST, LOWEST, NARROW, PLAIN_FLOATS, PLAIN_INTEGERS, common_device
+from tensorcore.ops.output import store
 from tensorcore.ops.record import record
 from tensorcore.ops.shortage import again
 from tensorcore.shortcuts import before, learn, place_way, placed_way, usual_way
@@ -177,7 +178,7 @@ def binary(
         return made
 
     # Products come here too.
-    into = place_way(op, accepts, result, *numbered) if op.kind == "elementwise" else placed_way(call)
+    into = place_way(op, accepts, result, *numbered) if op.kind == "elementwise" else placed_way(call, op.name, store)
     return call
 
 
@@ -249,7 +250,7 @@ def reduction(op: Op, accepts: frozenset[dtype], slow: Callable[..., Tensor], di
                 record(op, (input,), {"dim": dim, "keepdim": keepdim}, made)
         return made
 
-    placed = placed_way(call)
+    placed = placed_way(call, op.name, store)
     return call
 
 

@@ -80,7 +80,7 @@ def checked(function: Callable[..., Any], title: str, numpy: bool = False) -> An
         )
     lines += _explaining(function, title, f"function({', '.join(passed)})", scope)
     call = _written(function, title, parameters, scope, lines, ["**numpy"] if numpy else named)
-    scope["placed"] = placed_way(call)
+    scope["placed"] = placed_way(call, title, store)
     return call
 
 
@@ -163,7 +163,7 @@ def composed(
     lines += _explaining(function, title, f"run({passed})", scope)
     call = _written(function, title, parameters, scope, lines, [])
     call.__name__ = call.__qualname__ = title
-    scope["placed"] = placed_way(call)
+    scope["placed"] = placed_way(call, title, store)
     if "inplace" in parameters:
         scope["over"] = inplace(f"{title}_", call)
     return call

@@ -101,9 +101,13 @@ def place_way(
     return before("into", op, op.kernel, accepts, result, floats, integers, 0, None, narrow)(_no_place)
 
 
-def placed_way(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A call of the function whose results are copied into the tensors that come first, ``out``; None where that is unusual."""
-    return before("placed", function)(_no_place)
+def placed_way(function: Callable[..., Any], title: str, store: Callable[..., Any]) -> Callable[..., Any]:
+    """A call of the function whose results are copied into the tensors that come first, ``out``; None where that is unusual.
+
+    Args:
+        title, store: ``store(title, result, out)`` is where ``out`` has to take the result's shape.
+    """
+    return before("placed", function, title, store)(_no_place)
 
 
 def product_way(

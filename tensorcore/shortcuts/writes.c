@@ -260,9 +260,11 @@ static PyObject *run_free_place(const shortcut *self, PyObject *const *args, Py_
     return is_tensor(args[0]) && is_place(args[0]) && is_apart(args[0], args + 1, 1, false) ? Py_NewRef(Py_True) : NULL;
 }
 
-/* signature.py: (out, *what the function is called with): the function's results without `out`, copied there; it knows the function. None
-   where something is unusual, of results too: the function sees to it then, once more. */
+/* signature.py: (out, *what the function is called with): the function's results without `out`, copied there; it knows the function, its
+   name, and what stores a result whose shape `out` has to take. None where something is unusual, of results too: the function sees to it
+   then, once more. */
 static PyObject *run_placed(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    enum { FUNCTION, TITLE, STORE };
     PyObject *out = args[0];
     const bool several = PyTuple_Check(out) || PyList_Check(out);
     const Py_ssize_t all = nargs + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0), count = several ? PySequence_Fast_GET_SIZE(out) : 1;
@@ -274,7 +276,7 @@ static PyObject *run_placed(const shortcut *self, PyObject *const *args, Py_ssiz
             if (!is_aside(place, PySequence_Fast_GET_ITEM(out, k)) || place == PySequence_Fast_GET_ITEM(out, k))
                 Py_RETURN_NONE;
     }
-    PyObject *made = PyObject_Vectorcall(self->known[0], args + 1, (size_t)nargs - 1, kwnames), *answer = NULL;
+    PyObject *made = PyObject_Vectorcall(self->known[FUNCTION], args + 1, (size_t)nargs - 1, kwnames), *answer = NULL;
     if (!made)
         return NULL;
     bool usual = several ? (PyTuple_Check(made) || PyList_Check(made)) && PySequence_Fast_GET_SIZE(made) == count &&
@@ -282,7 +284,9 @@ static PyObject *run_placed(const shortcut *self, PyObject *const *args, Py_ssiz
                          : true;
     for (Py_ssize_t i = 0; usual && i < count; i++)
         usual = is_alike(several ? PySequence_Fast_GET_ITEM(made, i) : made, several ? PySequence_Fast_GET_ITEM(out, i) : out);
-    if (!usual)
+    if (!usual && !several && is_whole(made) && made != out && SLOT(made, NODE) == Py_None && SLOT(made, DTYPE) == SLOT(out, DTYPE))
+        answer = PyObject_CallFunctionObjArgs(self->known[STORE], self->known[TITLE], made, out, NULL);
+    else if (!usual)
         answer = Py_NewRef(Py_None);
     else if (!several)
         answer = noted(out, copied(out, SLOT(made, NATIVE)), out);

@@ -2,7 +2,6 @@
    such kernel knows. Those of double precision have no such twin. */
 #include "moves.h"
 
-
 #include <math.h>
 #include <string.h>
 

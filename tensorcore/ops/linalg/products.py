@@ -251,7 +251,7 @@ def _of_dims(op: Op, second: str, dims: tuple[int, int], text: str, doc: str, ca
     call.__annotations__ = {second if one == "other" else one: text for one, text in call.__annotations__.items()}
     call.__name__ = call.__qualname__ = op.name
     call.__doc__ = doc
-    placed = placed_way(call)
+    placed = placed_way(call, op.name, store)
     return operation(samples=calls, name=op.name)(call)
 
 

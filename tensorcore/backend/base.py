@@ -136,13 +136,14 @@ class Backend:
     # Kernels whose results may differ from one run to the next on the same input, and the name of one that takes their
     # place where programs ask for deterministic algorithms; None where there is none.
     nondeterministic: Mapping[str, str | None] = MappingProxyType({})
-    # Whether its kernels find indices that lie outside by themselves, and say so at the next look at values at the latest: then
-    # nobody looks before a call, which would make the device wait.
+    # Whether its kernels find indices that lie outside, and say so at the next look at values at the latest: then nobody looks before.
     checks_indices = False
     # Kernels that take a number beside an array of a half type, compute in single precision and round once, as PyTorch does: the
     # number too, but that of mul, div and floor_divide. Others get arrays of float32 there, and what they give is rounded behind
     # them. With add_scaled among them, that one takes half types.
     narrow_numbers: frozenset[str] = frozenset()
+    # Whether every kernel of one result takes ``out=``, of the result's dtype: of another shape it is left, and a new array given.
+    takes_out = False
     numbered = False  # whether the index is part of the device's name: "cuda:0", but "cpu"
 
     if TYPE_CHECKING:  # ``with device:`` is the frontend's, which puts it here

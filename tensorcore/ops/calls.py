@@ -27,7 +27,7 @@ from tensorcore.tape.node import Node
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = [
-    "HIGHEST", "LOWEST", "PLAIN_FLOATS", "PLAIN_INTEGERS", "apply", "binary", "reduction", "reflected", "unary",
+    "HIGHEST", "LOWEST", "PLAIN_FLOATS", "PLAIN_INTEGERS", "apply", "apply_into", "binary", "reduction", "reflected", "unary",
 ]  # fmt: skip
 
 new = object.__new__
@@ -250,7 +250,19 @@ def reduction(op: Op, accepts: frozenset[dtype], slow: Callable[..., Tensor], di
                 record(op, (input,), {"dim": dim, "keepdim": keepdim}, made)
         return made
 
-    placed = placed_way(call, op.name, store)
+    into, copied = place_way(op, accepts, None, store=store), placed_way(call, op.name, store)
+
+    def placed(out: Any, input: Any, dim: Any, keepdim: Any) -> Any:
+        """The call with ``out``; None where that is unusual."""
+        done = None
+        if dim is None and keepdim is False:
+            done = into(out, input)
+        elif type(dim) is int and dims and type(input) is Tensor and type(keepdim) is bool:
+            ndim = len(input.native.shape)
+            if -ndim <= dim < ndim:
+                done = into(out, input, dim=(dim % ndim,), keepdim=keepdim)
+        return copied(out, input, dim, keepdim) if done is None else done
+
     return call
 
 
@@ -327,3 +339,9 @@ def apply(op: Op, inputs: Sequence[Tensor | None], options: dict[str, Any] | Non
     if recorded and op.grads and mode.enabled:
         record(op, inputs, options, made)
     return made
+
+
+@before("apply_into", store)
+def apply_into(op: Op, inputs: tuple[Tensor, ...], options: dict[str, Any], dtype: Any, out: Any) -> Tensor | None:
+    """``apply`` whose one result, of that dtype, goes into ``out``, where that is a short way; None for all other calls."""
+    return None

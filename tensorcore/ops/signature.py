@@ -36,8 +36,10 @@ _KINDS = {
 }
 # Functions that look at ``out`` themselves, or whose calls with it are another's.
 _PLACES = frozenset([
-    "add", "addbmm", "addmm", "addmv", "baddbmm", "bmm", "cat", "clamp", "column_stack", "concat", "div", "dot", "dstack", "hstack",
-    "linear", "mm", "mv", "stack", "sub", "vstack", "where",
+    "add", "addbmm", "addmm", "addmv", "argmax", "argmin", "baddbmm", "bmm", "cat", "clamp", "column_stack", "complex",
+    "concat", "cross", "cumprod", "cumsum", "div", "dot", "dstack", "gather", "hstack", "index_select", "isneginf", "isposinf",
+    "linalg_cross", "linear", "log_softmax", "logcumsumexp", "mm", "mv", "searchsorted", "signbit", "softmax", "stack", "sub",
+    "take", "tril", "triu", "vstack", "where",
 ])  # fmt: skip
 _KINDS |= {f"{one} | None": wanted for one, wanted in _KINDS.items()}
 _NUMPY = (("axis", "dim"), ("keepdims", "keepdim"))
@@ -74,14 +76,15 @@ def checked(function: Callable[..., Any], title: str, numpy: bool = False) -> An
     passed = [one for one, (keyword, *_) in parameters.items() if not keyword]
     passed += [*sized, *[f"{one}={one}" for one, (keyword, *_) in parameters.items() if keyword], *named]
     lines += looks
-    if places:
-        lines.append(
-            f"    if out is not None and (done := placed({', '.join(_without_out(passed))})) is not None: return done"
-        )
-    lines += _explaining(function, title, f"function({', '.join(passed)})", scope)
-    call = _written(function, title, parameters, scope, lines, ["**numpy"] if numpy else named)
-    scope["placed"] = placed_way(call, title, store)
-    return call
+    # Without ``out`` it is called past this frame.
+    scope["placed"] = placed_way(function, title, store)
+    first = (
+        f"if out is not None and (done := placed({', '.join(_without_out(passed))})) is not None: return done"
+        if places
+        else ""
+    )
+    lines += _explaining(function, title, f"function({', '.join(passed)})", scope, first)
+    return _written(function, title, parameters, scope, lines, ["**numpy"] if numpy else named)
 
 
 def _without_out(passed: list[str]) -> list[str]:
@@ -96,7 +99,7 @@ def composed(
     """``run`` behind the parameters of the function it stands for; ``out`` and ``inplace`` are dealt with here.
 
     ``quick`` calls are 1 us less than ``run``; ``usual`` is what their options have to meet, as text; with ``numbers`` the last
-    input may be a float; ``written`` is whether the kernel takes ``out``.
+    input may be a float; ``written`` is whether the op is elementwise.
     """
     title, parameters = op.name, parameters_of(function)
     scope: dict[str, Any] = {"run": run, "store": store, "not_bool": not_bool}
@@ -106,8 +109,10 @@ def composed(
     if "inplace" in parameters:
         lines.append(f"    if inplace: return over({passed})")
     if "out" in parameters:
-        if written:
-            scope["into"] = place_way(op, quick, None, quick if numbers else frozenset())
+        if quick is not None:
+            scope["into"] = place_way(
+                op, quick, None, quick if numbers else frozenset(), store=None if written else store
+            )
             options = [f"{one}={one}" for one in names[len(op.inputs) :]]
             asked = f"out is not None{f' and {usual}' if usual else ''}"
             lines.append(
@@ -193,17 +198,23 @@ def _looks(function: Callable[..., Any], title: str) -> list[str]:
     return lines
 
 
-def _explaining(function: Callable[..., Any], title: str, call: str, scope: dict[str, Any]) -> list[str]:
+def _explaining(
+    function: Callable[..., Any], title: str, call: str, scope: dict[str, Any], first: str = ""
+) -> list[str]:
     """The lines that make a call, and look at its numbers and tensors where it ends in an error of Python's or NumPy's own.
+
+    Args:
+        first: a line before the call.
 
     Nothing is looked at before: a ``try`` that nothing is raised in costs nothing.
     """
     kinds = {one: kind for one, kind in function.__annotations__.items() if kind in _KINDS and one != "return"}
     if not kinds:
-        return [f"    return {call}"]
+        return [*([f"    {first}"] if first else []), f"    return {call}"]
     scope["explain"] = functools.partial(_explain, title, kinds)
     return [
         "    try:",
+        *([f"        {first}"] if first else []),
         f"        return {call}",
         "    except Exception as error:",
         f"        explain(error, {', '.join(kinds)})",

@@ -96,9 +96,14 @@ def place_way(
     floats: frozenset[Any] = frozenset(),
     integers: frozenset[Any] = frozenset(),
     narrow: frozenset[Any] = frozenset(),
+    store: Callable[..., Any] | None = None,
 ) -> Callable[..., Any]:
-    """The same of a call with ``out=``, which comes first, is written by the kernel, and is the answer."""
-    return before("into", op, op.kernel, accepts, result, floats, integers, 0, None, narrow)(_no_place)
+    """The same of a call with ``out=``, which comes first, is written by the kernel, and is the answer.
+
+    Args:
+        store: of an op whose result has a shape of its own, as ``placed_way`` says; options of its kernel follow by name.
+    """
+    return before("into", op, op.kernel, accepts, result, floats, integers, store is None, store, narrow)(_no_place)
 
 
 def placed_way(function: Callable[..., Any], title: str, store: Callable[..., Any]) -> Callable[..., Any]:

@@ -39,7 +39,7 @@ typedef struct {
 
 /* Tables that end with a NULL name. */
 extern const shortcut_spec view_shortcuts[], part_shortcuts[], call_shortcuts[], check_shortcuts[], pointwise_shortcuts[], window_shortcuts[],
-    literal_shortcuts[], asked_shortcuts[], making_shortcuts[], record_shortcuts[], write_shortcuts[], reading_shortcuts[], state_shortcuts[], mixed_shortcuts[];
+    literal_shortcuts[], asked_shortcuts[], making_shortcuts[], record_shortcuts[], write_shortcuts[], place_shortcuts[], reading_shortcuts[], state_shortcuts[], mixed_shortcuts[];
 
 /* The slots of Tensor, Version, Node and of the counters of unusual threads, as bytes from the beginning of an object. A whole
    tensor has the first FILLED of its own; the mark of those made in inference mode is empty on all others. */
@@ -64,7 +64,7 @@ enum {
     A_UNRECORDED, A_INPUT_SHAPE, A_ENABLED, A_KEY, A_PARAMS, A_ARRAY, A_AS_NATIVE, A_OFFSET, A_DIM1, A_DIM2, A_ADDMM, A_BETA, A_ALPHA,
     A_TYPE, A_LEVELS, A_OWN_GENERATOR, A_RANDOM, A_DEVICE, A_HOST, A_DEFAULT, A_COPY, A_LOCK, A_CAPSULE, A_UNUSED, A_NORMAL, A_ACQUIRE,
     A_RELEASE, A_ALLOCATE, A_FULL, A_PROCESS, A_THREADS, A_DRAW_OVER, A_GENERATOR, A_SHARE_HOST, A_WRAPS, A_TRAITS,
-    A_KEEPS_INPUTS, A_NEEDED_FOR, A_KEEPS_OUT, A_CAPABILITIES, A_VALUES, A_TO_HOST, A_NARROW_NUMBERS, A_FROM_HOST, A_DIM, A_PROMOTED, NAMES
+    A_KEEPS_INPUTS, A_NEEDED_FOR, A_KEEPS_OUT, A_CAPABILITIES, A_VALUES, A_TO_HOST, A_NARROW_NUMBERS, A_FROM_HOST, A_DIM, A_PROMOTED, A_TAKES_OUT, NAMES
 };
 extern PyObject *shortcut_names[NAMES];
 
@@ -122,6 +122,14 @@ PyObject *run_kernel(PyObject *device, PyObject *name, PyObject **given, Py_ssiz
 bool is_aside(PyObject *input, PyObject *one);
 PyObject *copied(PyObject *input, PyObject *made);
 PyObject *noted(PyObject *input, PyObject *done, PyObject *answer);
+
+/* Whether the second of two arrays broadcasts to the shape of the first. */
+bool fits(PyObject *one, PyObject *other);
+
+/* The keywords of a kernel that writes: "out", and behind it the name of one factor, where there is one. */
+PyObject *writing_keywords(PyObject *factor);
+
+enum { MOST_ARGUMENTS = 16 }; /* of calls that are handed on */
 
 /* again(device, name, natives, options, error), with the exception that is set; without options where those are NULL. */
 PyObject *asked_again(PyObject *again, PyObject *device, PyObject *name, PyObject *const *natives, Py_ssize_t count, PyObject *given_options);

@@ -3,10 +3,8 @@
 
 /* What the short way of an elementwise op has to know besides, see usual_write: FIRST is where the first number may stand. */
 enum { FIRST, OPERANDS = 6, FACTORS, WRITTEN_OP = 9 };
-enum { MOST_ARGUMENTS = 16 }; /* of calls that are handed on */
 
-/* Whether the second of two arrays broadcasts to the shape of the first. */
-static bool fits(PyObject *one, PyObject *other) {
+bool fits(PyObject *one, PyObject *other) {
     PyArrayObject *x = (PyArrayObject *)one, *y = (PyArrayObject *)other;
     const int more = PyArray_NDIM(x) - PyArray_NDIM(y);
     for (int i = 0; i < PyArray_NDIM(y); i++)
@@ -61,8 +59,7 @@ PyObject *copied(PyObject *input, PyObject *made) {
     return copy || (copy = PyUnicode_InternFromString("copy")) ? run_kernel(SLOT(input, DEVICE), copy, given, 2, NULL) : NULL;
 }
 
-/* The keywords of a kernel that writes: "out", and behind it the name of one factor, where there is one. */
-static PyObject *writing_keywords(PyObject *factor) {
+PyObject *writing_keywords(PyObject *factor) {
     static PyObject *out, *alone, *last;
     if ((!out && !(out = PyUnicode_InternFromString("out"))) || (!alone && !(alone = PyTuple_Pack(1, out))))
         return NULL;
@@ -126,180 +123,6 @@ static PyObject *run_overwrite(const shortcut *self, PyObject *const *args, Py_s
     if (!made || SLOT(args[2], NODE) != Py_None || !fits(made, SLOT(args[1], NATIVE)))
         return NULL;
     return noted(args[1], copied(args[1], made), args[1]);
-}
-
-/* Whether arrays broadcast to just the shape of `place`. */
-static bool fill(PyObject *place, PyObject *const *natives, Py_ssize_t count) {
-    PyArrayObject *to = (PyArrayObject *)place;
-    const int ndim = PyArray_NDIM(to);
-    bool whole = false;
-    for (Py_ssize_t k = 0; k < count; k++) {
-        if (!PyArray_Check(natives[k]))
-            continue; /* a number */
-        if (!fits(place, natives[k]))
-            return false;
-        whole |= PyArray_NDIM((PyArrayObject *)natives[k]) == ndim;
-    }
-    for (int i = 0; whole && i < ndim; i++) {
-        bool found = PyArray_DIM(to, i) == 1;
-        for (Py_ssize_t k = 0; !found && k < count; k++) {
-            PyArrayObject *one = (PyArrayObject *)natives[k];
-            const int at = PyArray_Check(natives[k]) ? i - ndim + PyArray_NDIM(one) : -1;
-            found = at >= 0 && PyArray_DIM(one, at) == PyArray_DIM(to, i);
-        }
-        whole = found;
-    }
-    return whole;
-}
-
-/* Whether `out` is a tensor whose memory is its own and that takes a result without being changed but in its values. */
-static bool is_place(PyObject *out) { return !counts(INFERENCE) && is_free(out) && SLOT(out, TRAIL) == Py_None; }
-
-/* "out" and those names. */
-static PyObject *with_out(PyObject *kwnames) {
-    PyObject *alone = writing_keywords(NULL);
-    if (alone && kwnames)
-        Py_SETREF(alone, PySequence_Concat(alone, kwnames));
-    return alone;
-}
-
-/* calls.py: the usual call of an elementwise op that puts its result into a tensor: (out, input[, others], options by their names);
-   it knows what the usual way of the op does. None where it is not one, or where the kernel raises. */
-static PyObject *run_into(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
-    PyObject *given[MOST_ARGUMENTS], *out = args[0], *done = NULL;
-    const Py_ssize_t count = nargs - 1, options = kwnames ? PyTuple_GET_SIZE(kwnames) : 0;
-    if (count < 1 || nargs + options > MOST_ARGUMENTS || !is_place(out) || !is_whole(args[1]))
-        Py_RETURN_NONE;
-    PyObject *device = SLOT(out, DEVICE), *dtype = SLOT(args[1], DTYPE), *result = self->known[OP_RESULT];
-    const bool same = result == Py_None || result == dtype;
-    if (SLOT(out, DTYPE) != (same ? dtype : result) ||
-        !(self->known[OP_ACCEPTS] == Py_None || PySet_Contains(self->known[OP_ACCEPTS], dtype) == 1))
-        Py_RETURN_NONE;
-    for (Py_ssize_t i = 0; i < count; i++) {
-        PyObject *one = args[1 + i];
-        const bool number = i && plain_number(self, one, args[1]);
-        if (!number && (!is_tensor(one) || !is_aside(out, one) || SLOT(one, DTYPE) != dtype || SLOT(one, DEVICE) != device ||
-                        !PyArray_CheckExact(SLOT(one, NATIVE))))
-            Py_RETURN_NONE;
-        given[i] = number ? one : SLOT(one, NATIVE);
-    }
-    if (!fill(SLOT(out, NATIVE), given, count))
-        Py_RETURN_NONE;
-    if (same) {
-        PyObject *keywords = with_out(kwnames);
-        given[count] = SLOT(out, NATIVE);
-        memcpy(given + count + 1, args + nargs, (size_t)options * sizeof *given);
-        done = keywords ? run_kernel(device, self->known[OP_NAME], given, count, keywords) : NULL;
-        Py_XDECREF(keywords);
-    } else {
-        memcpy(given + count, args + nargs, (size_t)options * sizeof *given);
-        PyObject *made = run_kernel(device, self->known[OP_NAME], given, count, kwnames);
-        done = made ? copied(out, made) : NULL;
-        Py_XDECREF(made);
-    }
-    if (!done && (!PyErr_Occurred() || PyErr_ExceptionMatches(PyExc_Exception))) {
-        PyErr_Clear();
-        Py_RETURN_NONE;
-    }
-    return noted(out, done, out);
-}
-
-/* output.py: store(op, made, out, *inputs, all_of_it) where both are alike, and no input has to do with the memory of `out` */
-static PyObject *run_store(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
-    if (nargs < 3 || !is_whole(args[1]) || SLOT(args[1], NODE) != Py_None || !is_place(args[2]) || args[1] == args[2])
-        return NULL;
-    PyObject *made = args[1], *out = args[2], *version = SLOT(out, VERSION);
-    if (SLOT(made, DTYPE) != SLOT(out, DTYPE) || SLOT(made, DEVICE) != SLOT(out, DEVICE) ||
-        !PyArray_CheckExact(SLOT(made, NATIVE)) ||
-        !PyArray_SAMESHAPE((PyArrayObject *)SLOT(made, NATIVE), (PyArrayObject *)SLOT(out, NATIVE)))
-        return NULL;
-    for (Py_ssize_t i = 3; i <= nargs; i++) {
-        PyObject *one = i < nargs ? args[i] : made;
-        if (one == out ? kwnames != NULL
-                       : PyObject_TypeCheck(one, tensor_type) &&
-                             (!is_whole(one) || (version != Py_None && SLOT(one, VERSION) == version)))
-            return NULL;
-    }
-    return noted(out, copied(out, SLOT(made, NATIVE)), out);
-}
-
-/* Whether a call may run before its results go into `place`: no tensor among the arguments, or in lists of them, has a history or the
-   memory of that. */
-static bool is_apart(PyObject *place, PyObject *const *args, Py_ssize_t count, bool inside) {
-    for (Py_ssize_t i = 0; i < count; i++) {
-        PyObject *one = args[i];
-        if (PyTuple_Check(one) || PyList_Check(one)) {
-            if (inside || !is_apart(place, PySequence_Fast_ITEMS(one), PySequence_Fast_GET_SIZE(one), true))
-                return false;
-        } else if (one == place || !is_aside(place, one)) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* Whether a result can be copied into `place` as it is. */
-static bool is_alike(PyObject *made, PyObject *place) {
-    return is_whole(made) && made != place && SLOT(made, NODE) == Py_None && SLOT(made, DTYPE) == SLOT(place, DTYPE) &&
-           SLOT(made, DEVICE) == SLOT(place, DEVICE) && PyArray_CheckExact(SLOT(made, NATIVE)) &&
-           PyArray_SAMESHAPE((PyArrayObject *)SLOT(made, NATIVE), (PyArrayObject *)SLOT(place, NATIVE));
-}
-
-/* Several results in the tensors of `out`, as what the call gives: a tuple, or one of names. */
-static PyObject *places_of(PyObject *out, PyObject *made) {
-    PyObject *places = PySequence_Tuple(out);
-    if (places && !PyTuple_CheckExact(made) && PyTuple_Check(made))
-        Py_SETREF(places, PyObject_CallObject((PyObject *)Py_TYPE(made), places));
-    return places;
-}
-
-/* output.py: free_place(out, inputs), where the answer is yes */
-static PyObject *run_free_place(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
-    if (nargs != 2 || kwnames || !(PyTuple_CheckExact(args[1]) || PyList_CheckExact(args[1])))
-        return NULL;
-    return is_tensor(args[0]) && is_place(args[0]) && is_apart(args[0], args + 1, 1, false) ? Py_NewRef(Py_True) : NULL;
-}
-
-/* signature.py: (out, *what the function is called with): the function's results without `out`, copied there; it knows the function, its
-   name, and what stores a result whose shape `out` has to take. None where something is unusual, of results too: the function sees to it
-   then, once more. */
-static PyObject *run_placed(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
-    enum { FUNCTION, TITLE, STORE };
-    PyObject *out = args[0];
-    const bool several = PyTuple_Check(out) || PyList_Check(out);
-    const Py_ssize_t all = nargs + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0), count = several ? PySequence_Fast_GET_SIZE(out) : 1;
-    for (Py_ssize_t i = 0; i < count; i++) {
-        PyObject *place = several ? PySequence_Fast_GET_ITEM(out, i) : out;
-        if (!is_tensor(place) || !is_place(place) || !is_apart(place, args + 1, all - 1, false))
-            Py_RETURN_NONE;
-        for (Py_ssize_t k = 0; k < i; k++)
-            if (!is_aside(place, PySequence_Fast_GET_ITEM(out, k)) || place == PySequence_Fast_GET_ITEM(out, k))
-                Py_RETURN_NONE;
-    }
-    PyObject *made = PyObject_Vectorcall(self->known[FUNCTION], args + 1, (size_t)nargs - 1, kwnames), *answer = NULL;
-    if (!made)
-        return NULL;
-    bool usual = several ? (PyTuple_Check(made) || PyList_Check(made)) && PySequence_Fast_GET_SIZE(made) == count &&
-                               PySequence_Fast_GET_SIZE(out) == count
-                         : true;
-    for (Py_ssize_t i = 0; usual && i < count; i++)
-        usual = is_alike(several ? PySequence_Fast_GET_ITEM(made, i) : made, several ? PySequence_Fast_GET_ITEM(out, i) : out);
-    if (!usual && !several && is_whole(made) && made != out && SLOT(made, NODE) == Py_None && SLOT(made, DTYPE) == SLOT(out, DTYPE))
-        answer = PyObject_CallFunctionObjArgs(self->known[STORE], self->known[TITLE], made, out, NULL);
-    else if (!usual)
-        answer = Py_NewRef(Py_None);
-    else if (!several)
-        answer = noted(out, copied(out, SLOT(made, NATIVE)), out);
-    for (Py_ssize_t i = 0; usual && several && i < count; i++) {
-        PyObject *place = PySequence_Fast_GET_ITEM(out, i);
-        PyObject *done = noted(place, copied(place, SLOT(PySequence_Fast_GET_ITEM(made, i), NATIVE)), Py_True);
-        usual = done != NULL;
-        Py_XDECREF(done);
-    }
-    if (usual && several)
-        answer = places_of(out, made);
-    Py_DECREF(made);
-    return answer;
 }
 
 bool is_aside(PyObject *input, PyObject *one) {
@@ -483,5 +306,5 @@ static PyObject *run_newer(const shortcut *self, PyObject *const *args, Py_ssize
 
 const shortcut_spec write_shortcuts[] = {
     {"overwritten", run_overwritten}, {"overwrite", run_overwrite}, {"inplace", run_inplace}, {"written_form", run_written_form},
-    {"place", run_place}, {"into", run_into}, {"store", run_store}, {"placed", run_placed}, {"free_place", run_free_place}, {"reshaped", run_reshaped}, {"newer", run_newer}, {NULL, NULL},
+    {"place", run_place}, {"reshaped", run_reshaped}, {"newer", run_newer}, {NULL, NULL},
 };

@@ -137,6 +137,11 @@ def narrow_numbers() -> frozenset[str]:
     return frozenset() if _library is None else _NARROW_NUMBERS
 
 
+def takes_out() -> bool:
+    """Whether the kernels take ``out``, all of them: see ``Backend.takes_out``."""
+    return _library is not None
+
+
 def fuse(*description: Any) -> Any:
     """A kernel that runs several ops in one pass, from what ``fused.py`` writes down and a fallback."""
     return _library.fuse(*description)

@@ -24,6 +24,10 @@ typedef struct native_kernel native_kernel;
    NumPy kernel is then called with the same arguments. Nothing may have been written by then. */
 typedef PyObject *(*native_run)(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames);
 
+/* Of the kernels of a family, which know `out`, the place for a result: of none, and where one of some declines, the others are made to
+   write there; what one of all declines is for NumPy, which knows it too. */
+typedef enum { PLACES_NONE, PLACES_SOME, PLACES_ALL } native_places;
+
 typedef struct {
     const char *name; /* of the kernel in the backend's table */
     native_run run;
@@ -42,11 +46,18 @@ struct native_kernel {
     PyObject *lay;      /* puts results in order: called with result, arguments and options; NULL where they need none */
     bool ordered;       /* whether `run` does so itself */
     bool dense;         /* whether `run` declines arrays for their strides */
+    native_places places;
     /* Whether `lay` keeps to row-major order, up to three dims alone, or to the order of the arguments: C does it where it can. */
     bool known, low, aligned;
     const char *rounds; /* what halves.c says of its results; NULL where half types are not for `run` */
     const char *moves;  /* what moves.c says of its arguments; NULL where it does more than move elements */
 };
+
+extern PyTypeObject native_kernel_type;
+
+/* A kernel before another in Python, whose results `lay` puts in order unless they are `ordered`; NULL with an exception. */
+PyObject *native_make_kernel(const native_spec *spec, PyObject *fallback, PyObject *lay, bool ordered, native_places places);
+int native_kernel_init(void);
 
 /* Finds the options called names[0..count) (interned strings): values[i] is a borrowed reference, NULL where not
    given. Answers false where there is an option of any other name. */
@@ -95,6 +106,10 @@ PyArrayObject *native_empty(int ndim, const npy_intp *shape, native_type type);
 
 /* As native_empty with the dims laid out in the order of `axes`, from the largest stride to the smallest. */
 PyArrayObject *native_empty_ordered(int ndim, const npy_intp *shape, native_type type, const int *axes);
+
+/* The next array that this thread makes of the type, shape and strides of that one is that one, whose values are nothing until then;
+   none with NULL. */
+void native_await(PyArrayObject *place);
 
 /* A new array of a shape and of a dtype of ours, of any kind: a function of the module. */
 PyObject *native_allocate(PyObject *module, PyObject *const *args, Py_ssize_t nargs);

@@ -7,7 +7,7 @@ from typing import Any
 from tensorcore import dtypes
 from tensorcore.errors import ArgumentTypeError, DtypeError, ShapeError
 from tensorcore.ops import samples
-from tensorcore.ops.calls import apply
+from tensorcore.ops.calls import apply, apply_into
 from tensorcore.ops.define import Op
 from tensorcore.ops.indexing.scatter import gather
 from tensorcore.ops.kinds import operation
@@ -52,12 +52,14 @@ def searchsorted(sorted_sequence: Tensor, input: Any, *, out_int32: bool = False
             f"searchsorted: expected a sequence of one dim or the leading dims of input, got {list(shape)} and "
             f"{list(wanted)}; expand one of them"
         )
-    made = apply(
-        _searchsorted,
-        (sorted_sequence, input),
-        {"right": right or side == "right"},
-        dtype=dtypes.int64,
-    )
+    given, options = (sorted_sequence, input), {"right": right or side == "right"}
+    if (
+        out is not None
+        and not out_int32
+        and (done := apply_into(_searchsorted, given, options, dtypes.int64, out)) is not None
+    ):
+        return done
+    made = apply(_searchsorted, given, options, dtype=dtypes.int64)
     return stored("searchsorted", made.to(dtypes.int32) if out_int32 else made, out)
 
 

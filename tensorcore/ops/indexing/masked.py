@@ -8,7 +8,7 @@ from typing import Any
 from tensorcore import dtypes
 from tensorcore.errors import ArgumentTypeError, DimensionError, DtypeError, ShapeError
 from tensorcore.ops import rules
-from tensorcore.ops.calls import apply
+from tensorcore.ops.calls import apply, apply_into
 from tensorcore.ops.define import Op, without_derivative
 from tensorcore.ops.indexing.parse import long
 from tensorcore.ops.indexing.writing import both, call, renamed, same_dtype, scalar
@@ -244,6 +244,8 @@ def take(input: Tensor, index: Tensor, *, out: Tensor | None = None) -> Tensor:
     if type(input) is not Tensor:
         check_tensors("take", input=input)
     long("take", index, names=("int64",))
+    if out is not None and (done := apply_into(_take, (input, index), {}, input.dtype, out)) is not None:
+        return done
     made = call(_take, (input, index), {}, DimensionError, False)
     return made if out is None else store("take", made, out, input, index, all_of_it=True)
 

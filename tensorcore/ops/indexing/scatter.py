@@ -86,9 +86,9 @@ def _usual(input: Any, dim: Any, index: Any, src: Any) -> int:
 @operation(samples=samples.gather)
 def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False, out: Tensor | None = None) -> Tensor:
     """``input[index[i, j], j]`` for ``dim`` 0, and so on: the elements at ``index`` along ``dim``, in the index's shape."""
-    at = _usual(input, dim, index, input) if out is None else -1
+    at = _usual(input, dim, index, input)
     if at >= 0:
-        made = picked(_gather, input, index, at)
+        made = picked(_gather, input, index, at, out)
         if made is not None:
             return made
     if type(input) is not Tensor:

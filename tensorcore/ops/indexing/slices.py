@@ -54,16 +54,10 @@ def _vector(op: str, index: Tensor) -> None:
 @operation(samples=samples.index_select)
 def index_select(input: Tensor, dim: int, index: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The slices at ``index``, a vector, along ``dim``, as a copy."""
-    if (
-        type(input) is Tensor
-        and type(index) is Tensor
-        and index.dtype is dtypes.int64
-        and type(dim) is int
-        and out is None
-    ):
+    if type(input) is Tensor and type(index) is Tensor and index.dtype is dtypes.int64 and type(dim) is int:
         ndim = len(input.native.shape)
         if -ndim <= dim < ndim and len(index.native.shape) == 1 and input.device is index.device:
-            made = picked(_index_select, input, index, dim % ndim)
+            made = picked(_index_select, input, index, dim % ndim, out)
             if made is not None:
                 return made
     if type(input) is not Tensor:

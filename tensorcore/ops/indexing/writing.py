@@ -7,7 +7,7 @@ from typing import Any
 
 from tensorcore.dtypes import kind_of
 from tensorcore.errors import ArgumentTypeError, DtypeError, GradientError, ShapeError
-from tensorcore.ops.calls import apply
+from tensorcore.ops.calls import apply, apply_into
 from tensorcore.ops.define import Op, named
 from tensorcore.ops.indexing.index import number_of
 from tensorcore.ops.inplace import _before, attach, check_writable
@@ -150,9 +150,11 @@ def scalar(op: str, input: Tensor, value: Any) -> Tensor:
     return number_of(input, value)
 
 
-def picked(op: Op, input: Tensor, index: Tensor, at: int) -> Tensor | None:
+def picked(op: Op, input: Tensor, index: Tensor, at: int, out: Tensor | None = None) -> Tensor | None:
     """As ``quick``, for what is read at one index along one dim."""
     device = input.device
+    if out is not None:
+        return apply_into(op, (input, index), {"dim": at}, input.dtype, out)
     try:
         native = device.kernels[op.kernel](input.native, index.native, dim=at)
     except (IndexError, MemoryError):

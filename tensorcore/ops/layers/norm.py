@@ -9,7 +9,7 @@ from typing import Any
 from tensorcore import dtypes
 from tensorcore.errors import ArgumentError, ArgumentTypeError, DtypeError, ShapeError, UnsupportedDtype
 from tensorcore.ops import rules, samples
-from tensorcore.ops.calls import apply
+from tensorcore.ops.calls import apply, apply_into
 from tensorcore.ops.define import Op, by_slope
 from tensorcore.ops.fused import Fused
 from tensorcore.ops.inplace import check_writable, written
@@ -77,6 +77,8 @@ def soft(op: Op, input: Tensor, dim: Any, dtype: Any, out: Any) -> Tensor:
             f"{op.name}: expected a floating dtype, got {input.dtype}: not implemented for it; pass dtype=torch.float32"
         )
     at = rules.wrap_dim(op.name, dim, len(input.native.shape))
+    if out is not None and (done := apply_into(op, (input,), {"dim": at}, input.dtype, out)) is not None:
+        return done
     if input.device.kernels[op.kernel]:
         made = apply(op, (input,), {"dim": at})
     else:

@@ -9,7 +9,7 @@ from tensorcore import dtypes
 from tensorcore.dtypes import promote_types
 from tensorcore.errors import DtypeError, ShapeError
 from tensorcore.ops import rules
-from tensorcore.ops.calls import PLAIN_FLOATS, apply
+from tensorcore.ops.calls import PLAIN_FLOATS, apply, apply_into
 from tensorcore.ops.define import Op, same
 from tensorcore.ops.inplace import is_free
 from tensorcore.ops.kinds import FLOATING, operation
@@ -78,7 +78,6 @@ def _add_product(
         and x.dtype in FLOATING
         and (type(beta) is int or type(beta) is float)
         and (type(alpha) is int or type(alpha) is float)
-        and out is None
     ):
         a, b, c = x.native.shape, y.native.shape, input.native.shape
         if (len(a), len(b)) == dims and a[-1] == b[dims[1] - 2] and (len(a) < 3 or a[0] == b[0]):
@@ -86,8 +85,14 @@ def _add_product(
             shift = len(made) - len(c)
             if c == made or (shift >= 0 and all([n == 1 or n == made[i + shift] for i, n in enumerate(c)])):
                 kernel = x.device.kernels["addmm"]
-                if kernel:
+                if kernel and out is None:
                     return apply(op, (input, x, y), {"beta": beta, "alpha": alpha})  # type: ignore[no-any-return]
+                if (
+                    kernel
+                    and (done := apply_into(op, (input, x, y), {"beta": beta, "alpha": alpha}, x.dtype, out))
+                    is not None
+                ):
+                    return done
     check_tensors(name, input=input, x=x, y=y)
     a, b, c = tuple(x.native.shape), tuple(y.native.shape), tuple(input.native.shape)
     if (len(a), len(b)) != dims:
@@ -112,7 +117,7 @@ def _add_product(
     else:
         made = matmul(x, y) * alpha
         made = made + input * beta if beta else made
-    return made if out is None else store(name, made, out)
+    return made if out is None else store(name, made, out, input, x, y)
 
 
 def _added_over(dims: tuple[int, int]) -> Callable[..., bool]:

@@ -11,7 +11,7 @@ from tensorcore import dtypes
 from tensorcore.backend.base import Native
 from tensorcore.errors import ArgumentTypeError, DimensionError, DtypeError, ShapeError, UnsupportedDtype, UsageError
 from tensorcore.ops import rules
-from tensorcore.ops.calls import apply, binary
+from tensorcore.ops.calls import apply, apply_into, binary
 from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import FLOATING, INTEGER, operation
 from tensorcore.ops.operands import check_tensors
@@ -399,12 +399,7 @@ _cross = Op("cross", "input other", "The vectors at right angles to both.", back
 @operation(samples=samples.cross)
 def cross(input: Tensor, other: Tensor, dim: int | None = None, *, out: Tensor | None = None) -> Tensor:
     """The cross product of the vectors along ``dim``, which has size 3; without it the first dim of that size."""
-    if (
-        type(input) is Tensor is type(other)
-        and input.dtype is other.dtype
-        and input.dtype is not dtypes.bool_
-        and out is None
-    ):
+    if type(input) is Tensor is type(other) and input.dtype is other.dtype and input.dtype is not dtypes.bool_:
         sizes, others = input.native.shape, other.native.shape
         if (
             type(dim) is int
@@ -420,7 +415,14 @@ def cross(input: Tensor, other: Tensor, dim: int | None = None, *, out: Tensor |
                 )
             )
         ):
-            return apply(_cross, (input, other), {"dim": dim % len(sizes)})  # type: ignore[no-any-return]
+            options = {"dim": dim % len(sizes)}
+            made = (
+                apply(_cross, (input, other), options)
+                if out is None
+                else apply_into(_cross, (input, other), options, input.dtype, out)
+            )
+            if made is not None:
+                return made  # type: ignore[no-any-return]
     check_tensors("cross", input=input, other=other)
     if len(input.native.shape) != len(other.native.shape):
         raise ShapeError(
@@ -450,4 +452,4 @@ def cross(input: Tensor, other: Tensor, dim: int | None = None, *, out: Tensor |
         )
     pair = [one if tuple(one.native.shape) == shape else one.expand(shape) for one in (input, other)]
     made = apply(_cross, pair, {"dim": at})
-    return made if out is None else store("cross", made, out)
+    return made if out is None else store("cross", made, out, input, other)

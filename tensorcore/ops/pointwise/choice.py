@@ -7,7 +7,7 @@ from typing import Any
 from tensorcore import dtypes
 from tensorcore.dtypes import kind_of
 from tensorcore.errors import ArgumentTypeError, DtypeError, UnsupportedDtype
-from tensorcore.ops.calls import PLAIN_FLOATS
+from tensorcore.ops.calls import PLAIN_FLOATS, apply_into
 from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import BOOL, FLOATING, INTEGER, REAL, alias, composite, elementwise, method, operation
 from tensorcore.ops.mixed import explain
@@ -25,6 +25,7 @@ from tensorcore.ops.output import store
 from tensorcore.ops.pointwise.complex import complex
 from tensorcore.ops.record import record
 from tensorcore.ops.samples import elementwise as samples
+from tensorcore.shortcuts import place_way
 from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor, new_tensor
 
@@ -87,15 +88,17 @@ def where(condition: Tensor, input: Any = None, other: Any = None, *, out: Tenso
         and condition.device is input.device is other.device
         and input.node is None
         and other.node is None
-        and out is None
     ):
         # Nothing to promote and nothing to record: half of the steps below.
         device = condition.device
-        try:
-            native = device.kernels["where"](condition.native, input.native, other.native)
-        except Exception as error:
-            raise explain(_where, (condition, input, other), error) from error
-        return new_tensor(native, input.dtype, device)
+        if out is None:
+            try:
+                native = device.kernels["where"](condition.native, input.native, other.native)
+            except Exception as error:
+                raise explain(_where, (condition, input, other), error) from error
+            return new_tensor(native, input.dtype, device)
+        if (made := apply_into(_where, (condition, input, other), {}, input.dtype, out)) is not None:
+            return made
     if out is None and (made := _met(condition, input, other)) is not None:
         return made
     given = _rank(input), _rank(other)
@@ -220,6 +223,9 @@ clamp_max = elementwise(
 )  # fmt: skip
 
 
+_clamp_into = place_way(_clamp.op, PLAIN_FLOATS, None, PLAIN_FLOATS)  # type: ignore[attr-defined]
+
+
 def _clamped(input: Tensor, min: Any, max: Any, out: Any, both: Any, low: Any, high: Any) -> Tensor:
     options = {} if out is None else {"out": out}
     if max is None:
@@ -243,9 +249,11 @@ def clamp(input: Tensor, min: Any = None, max: Any = None, *, out: Tensor | None
         and -65504 <= max <= 65504
         and type(input) is Tensor
         and input.node is None
-        and out is None
         and (input.dtype in PLAIN_FLOATS or (input.dtype in NARROW and "clamp" in input.device.narrow_numbers))
     ):  # bounds that every dtype holds, and nothing to record: half of a small call
+        if out is not None:
+            made = _clamp_into(out, input, min, max)
+            return _clamped(input, min, max, out, _clamp, clamp_min, clamp_max) if made is None else made
         try:
             return new_tensor(input.device.kernels["clamp"](input.native, min, max), input.dtype, input.device)
         except MemoryError:

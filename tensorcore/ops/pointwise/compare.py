@@ -94,10 +94,12 @@ def signbit(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Whether the sign of each element is minus, that of -0 too."""
     if type(input) is not Tensor:
         check_tensors("signbit", input=input)
+    if input.dtype.is_floating_point:
+        return _signbit(input, out=out)
     if input.dtype is dtypes.bool_:
         made = zeros_like(input)
     else:
-        made = input < 0 if input.dtype.kind == "integer" else _signbit(input)
+        made = input < 0  # PyTorch has no complex ones here either
     return made if out is None else store("signbit", made, out)
 
 
@@ -106,6 +108,13 @@ def _infinite(name: str, input: Tensor, value: float, out: Tensor | None) -> Ten
         check_tensors(name, input=input)
     if input.dtype.is_complex:
         raise DtypeError(f"{name}: {name} does not support complex inputs, got {input.dtype.name}; test the real part")
+    if (
+        input.dtype.is_floating_point
+        and type(out) is Tensor
+        and out.dtype is dtypes.bool_
+        and out.native.shape == input.native.shape
+    ):
+        return eq(input, value, out=out)
     made = eq(input, value) if input.dtype.is_floating_point else zeros_like(input, dtype=dtypes.bool_)
     return made if out is None else store(name, made, out)
 

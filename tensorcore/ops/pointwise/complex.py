@@ -8,7 +8,7 @@ from typing import Any
 from tensorcore import dtypes
 from tensorcore.errors import DtypeError, ShapeError
 from tensorcore.ops import rules
-from tensorcore.ops.calls import apply
+from tensorcore.ops.calls import apply, apply_into
 from tensorcore.ops.creation.create import ones_like
 from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import COMPLEX, elementwise, operation
@@ -191,7 +191,10 @@ def complex(real: Tensor, imag: Tensor, *, out: Tensor | None = None) -> Tensor:
 
 def _joined(real: Tensor, imag: Tensor, out: Tensor | None) -> Tensor:
     rules.broadcast("complex", tuple(real.native.shape), tuple(imag.native.shape))
-    made = apply(_complex, (real, imag), dtype=real.dtype.to_complex())
+    dtype = real.dtype.to_complex()
+    if out is not None and (done := apply_into(_complex, (real, imag), {}, dtype, out)) is not None:
+        return done
+    made = apply(_complex, (real, imag), dtype=dtype)
     return made if out is None else store("complex", made, out)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from tensorcore import dtypes
 from tensorcore.errors import DimensionError, DtypeError, ShapeError
 from tensorcore.ops import rules, samples
-from tensorcore.ops.calls import apply
+from tensorcore.ops.calls import apply, apply_into
 from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import FLOATING, REAL
 from tensorcore.ops.operands import check_tensors
@@ -185,10 +185,16 @@ _argmin = Op("argmin", "input", "Where the smallest element is.", register=False
 def _where_extreme(op: Op, input: Tensor, dim: int | None, keepdim: bool, out: Any) -> Tensor:
     if type(input) is not Tensor:
         check_tensors(op.name, input=input)
-    if out is None and type(dim) is int and input.dtype in FLOATING:
+    if type(dim) is int and input.dtype in FLOATING:
         shape = input.native.shape
         if -len(shape) <= dim < len(shape) and 0 not in shape:
             at = dim % len(shape)
+            if out is not None:
+                options = {"dim": at, "keepdim": keepdim}
+                done = apply_into(op, (input,), options, dtypes.int64, out)
+                return (
+                    done if done is not None else stored(op.name, apply(op, (input,), options, dtype=dtypes.int64), out)
+                )
             try:
                 native = input.device.kernels[op.name](input.native, dim=at, keepdim=keepdim)
             except MemoryError:  # tried once more, with the caches freed

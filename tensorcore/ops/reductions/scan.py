@@ -8,7 +8,7 @@ from typing import Any
 from tensorcore import dtypes
 from tensorcore.errors import UnsupportedDtype
 from tensorcore.ops import rules, samples
-from tensorcore.ops.calls import PLAIN_FLOATS, apply
+from tensorcore.ops.calls import PLAIN_FLOATS, apply, apply_into
 from tensorcore.ops.define import Op
 from tensorcore.ops.fused import differentiate
 from tensorcore.ops.inplace import is_free
@@ -87,10 +87,13 @@ _shifted = Op("shifted", "input", "The elements moved along a dim, zeros before 
 def _scan(op: Op, input: Tensor, dim: int, dtype: Any, out: Any) -> Tensor:
     if type(input) is not Tensor:
         check_tensors(op.name, input=input)
-    if dtype is None and out is None and type(dim) is int and input.dtype.is_floating_point:
+    if dtype is None and type(dim) is int and input.dtype.is_floating_point:
         ndim = len(input.native.shape)
         if -ndim <= dim < ndim:
-            return apply(op, (input,), {"dim": dim % ndim})  # type: ignore[no-any-return]
+            options = {"dim": dim % ndim}
+            made = apply(op, (input,), options) if out is None else apply_into(op, (input,), options, input.dtype, out)
+            if made is not None:
+                return made  # type: ignore[no-any-return]
     at = rules.wrap_dim(op.name, dim, len(input.native.shape))
     if dtype is None and isinstance(out, Tensor) and out.dtype is not dtypes.bool_:
         dtype = out.dtype

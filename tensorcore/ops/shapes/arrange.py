@@ -7,7 +7,7 @@ from typing import Any
 
 from tensorcore.errors import DimensionError, ShapeError
 from tensorcore.ops import rules
-from tensorcore.ops.calls import apply
+from tensorcore.ops.calls import apply, apply_into
 from tensorcore.ops.define import Op
 from tensorcore.ops.inplace import is_free
 from tensorcore.ops.kinds import operation
@@ -104,8 +104,11 @@ def rot90(input: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
 def _triangle(op: Op, upper: bool, input: Tensor, diagonal: int, out: Tensor | None) -> Tensor:
     if type(input) is not Tensor:
         check_tensors(op.name, input=input)
-    elif type(diagonal) is int and out is None and len(input.native.shape) > 1:
-        return apply(op, (input,), {"diagonal": diagonal, "upper": upper})  # type: ignore[no-any-return]
+    elif type(diagonal) is int and len(input.native.shape) > 1:
+        options = {"diagonal": diagonal, "upper": upper}
+        made = apply(op, (input,), options) if out is None else apply_into(op, (input,), options, input.dtype, out)
+        if made is not None:
+            return made  # type: ignore[no-any-return]
     if input.ndim < 2:
         raise ShapeError(f"{op.name}: input tensor must have at least 2 dimensions, got {input.ndim}; use unsqueeze")
     made = apply(op, (input,), {"diagonal": rules.whole(op.name, "diagonal", diagonal, vectors=True), "upper": upper})

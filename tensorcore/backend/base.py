@@ -133,8 +133,7 @@ class Backend:
     wraps: Backend | None = None  # the backend that this one hands its work on to, if there is one
     many = False  # whether one array stands for several examples, which may have values of their own
     array: type = object  # the exact type of natives; a kernel's answer of any other goes through as_native
-    # Kernels whose results may differ from one run to the next on the same input, and the name of one that takes their
-    # place where programs ask for deterministic algorithms; None where there is none.
+    # Kernels whose results may differ from run to run, and what takes their place where programs ask for deterministic ones, or None.
     nondeterministic: Mapping[str, str | None] = MappingProxyType({})
     # Whether its kernels find indices that lie outside, and say so at the next look at values at the latest: then nobody looks before.
     checks_indices = False

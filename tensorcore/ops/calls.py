@@ -261,7 +261,9 @@ def reduction(op: Op, accepts: frozenset[dtype], slow: Callable[..., Tensor], di
             ndim = len(input.native.shape)
             if -ndim <= dim < ndim:
                 done = into(out, input, dim=(dim % ndim,), keepdim=keepdim)
-        return copied(out, input, dim, keepdim) if done is None else done
+        if done is None and (dims or dim is None):
+            done = copied(out, input, dim, keepdim)
+        return done
 
     return call
 
@@ -342,6 +344,7 @@ def apply(op: Op, inputs: Sequence[Tensor | None], options: dict[str, Any] | Non
 
 
 @before("apply_into", store)
-def apply_into(op: Op, inputs: tuple[Tensor, ...], options: dict[str, Any], dtype: Any, out: Any) -> Tensor | None:
-    """``apply`` whose one result, of that dtype, goes into ``out``, where that is a short way; None for all other calls."""
+def apply_into(op: Op, inputs: tuple[Tensor, ...], options: dict[str, Any], dtype: Any, out: Any) -> Any:
+    """``apply`` whose result of that dtype goes into ``out``, which is the answer, or several of a tuple of dtypes into as many,
+    where that is a short way; None for all other calls."""
     return None

@@ -126,23 +126,66 @@ static PyObject *run_into(const shortcut *self, PyObject *const *args, Py_ssize_
     return answer;
 }
 
-/* calls.py: apply_into(op, inputs, options, dtype, out), apply with a place for its one result; it knows what stores one of another shape */
+/* What a kernel gave that was to write to several tensors, whose natives are `places`: those, once all writes are noted; None where a
+   shape is another, or where the kernel raised. Takes the reference to `done`. */
+static PyObject *all_answered(PyObject *done, PyObject *places, PyObject *out) {
+    if (!done && (!PyErr_Occurred() || PyErr_ExceptionMatches(PyExc_Exception)))
+        PyErr_Clear();
+    PyObject *answer = PyErr_Occurred() ? NULL : done == places ? PySequence_Tuple(out) : Py_NewRef(Py_None);
+    for (Py_ssize_t i = 0; answer && done == places && i < PyTuple_GET_SIZE(answer); i++) {
+        PyObject *noticed = noted(PyTuple_GET_ITEM(answer, i), Py_NewRef(Py_None), Py_True);
+        if (!noticed)
+            Py_CLEAR(answer);
+        Py_XDECREF(noticed);
+    }
+    Py_XDECREF(done);
+    return answer;
+}
+
+/* Whether a kernel of that device may write a result of that dtype to a tensor, beside these inputs. */
+static bool takes_place(PyObject *out, PyObject *device, PyObject *dtype, PyObject *const *inputs, Py_ssize_t count) {
+    return is_tensor(out) && is_place(out) && SLOT(out, DEVICE) == device && SLOT(out, DTYPE) == dtype &&
+           PyArray_CheckExact(SLOT(out, NATIVE)) && is_apart(out, inputs, count);
+}
+
+/* The natives of the places of several results; NULL where one is none. */
+static PyObject *natives_of(PyObject *out, PyObject *device, PyObject *dtypes, PyObject *const *inputs, Py_ssize_t count) {
+    if (!(PyTuple_Check(out) || PyList_CheckExact(out)) || PySequence_Fast_GET_SIZE(out) != PyTuple_GET_SIZE(dtypes))
+        return NULL;
+    PyObject *const *places = PySequence_Fast_ITEMS(out), *made = PyTuple_New(PyTuple_GET_SIZE(dtypes));
+    for (Py_ssize_t i = 0; made && i < PyTuple_GET_SIZE(dtypes); i++)
+        if (takes_place(places[i], device, PyTuple_GET_ITEM(dtypes, i), inputs, count) && is_apart(places[i], places, i))
+            PyTuple_SET_ITEM(made, i, Py_NewRef(SLOT(places[i], NATIVE)));
+        else
+            Py_CLEAR(made);
+    return made;
+}
+
+/* calls.py: apply_into(op, inputs, options, dtype, out), apply with a place for its one result, or a tuple of dtypes with places for all
+   of them; it knows what stores one of another shape */
 static PyObject *run_apply_into(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     enum { STORE, OPERANDS = 8 };
-    if (nargs != 5 || kwnames || !PyTuple_CheckExact(args[1]) || !PyDict_CheckExact(args[2]) || !is_tensor(args[4]) || !is_place(args[4]))
+    if (nargs != 5 || kwnames || !PyTuple_CheckExact(args[1]) || !PyDict_CheckExact(args[2]))
         return NULL;
-    PyObject **inputs = PySequence_Fast_ITEMS(args[1]), *out = args[4], *device = SLOT(out, DEVICE), *given[2 * OPERANDS + 1], *name, *value;
+    PyObject **inputs = PySequence_Fast_ITEMS(args[1]), *out = args[4], *given[2 * OPERANDS + 1], *name, *value;
     const Py_ssize_t count = PyTuple_GET_SIZE(args[1]), more = PyDict_GET_SIZE(args[2]);
-    if (!count || count > OPERANDS || more > OPERANDS || SLOT(out, DTYPE) != args[3] || !PyArray_CheckExact(SLOT(out, NATIVE)) || !takes_out(device) ||
-        !is_apart(out, inputs, count))
+    const bool several = PyTuple_CheckExact(args[3]);
+    if (!count || count > OPERANDS || more > OPERANDS || !is_whole(inputs[0]))
         return NULL;
+    PyObject *device = SLOT(inputs[0], DEVICE);
     for (Py_ssize_t i = 0; i < count; i++) {
         if (!is_whole(inputs[i]) || SLOT(inputs[i], DEVICE) != device)
             return NULL;
         given[i] = SLOT(inputs[i], NATIVE);
     }
-    PyObject *place = given[count] = Py_NewRef(SLOT(out, NATIVE)), *alone = writing_keywords(NULL), *keywords = PyTuple_New(more + 1);
+    if (!takes_out(device) || !(several || takes_place(out, device, args[3], inputs, count)))
+        return NULL;
+    PyObject *place = several ? natives_of(out, device, args[3], inputs, count) : Py_NewRef(SLOT(out, NATIVE));
+    if (!place)
+        return NULL;
+    PyObject *alone = writing_keywords(NULL), *keywords = PyTuple_New(more + 1);
     Py_ssize_t at = 0;
+    given[count] = place;
     if (alone && keywords)
         PyTuple_SET_ITEM(keywords, 0, Py_NewRef(PyTuple_GET_ITEM(alone, 0)));
     for (Py_ssize_t i = 1; keywords && PyDict_Next(args[2], &at, &name, &value); i++) {
@@ -151,7 +194,7 @@ static PyObject *run_apply_into(const shortcut *self, PyObject *const *args, Py_
     }
     PyObject *kernel = alone && keywords ? PyObject_GetAttr(args[0], shortcut_names[A_KERNEL]) : NULL;
     PyObject *done = kernel ? run_kernel(device, kernel, given, count, keywords) : NULL;
-    PyObject *answer = answered(self->known[STORE], args[0], done, place, out);
+    PyObject *answer = several ? all_answered(done, place, out) : answered(self->known[STORE], args[0], done, place, out);
     Py_XDECREF(kernel);
     Py_XDECREF(alone);
     Py_XDECREF(keywords);

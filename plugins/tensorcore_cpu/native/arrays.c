@@ -111,12 +111,15 @@ native_type native_dtype_type(PyObject *dtype) {
 
 /* Arrays */
 
-static _Thread_local PyArrayObject *awaited; /* borrowed */
+static _Thread_local int waiting; /* how many of these, which are borrowed */
+static _Thread_local PyArrayObject *awaited[NATIVE_PLACES];
 
-void native_await(PyArrayObject *place) { awaited = place; }
+void native_await(PyObject *const *places, Py_ssize_t count) {
+    for (waiting = 0; waiting < count; waiting++)
+        awaited[waiting] = (PyArrayObject *)places[waiting];
+}
 
-static bool is_awaited(int ndim, const npy_intp *shape, PyArray_Descr *descr, const npy_intp *strides) {
-    PyArrayObject *const place = awaited;
+static bool is_like(PyArrayObject *place, int ndim, const npy_intp *shape, PyArray_Descr *descr, const npy_intp *strides) {
     if (PyArray_NDIM(place) != ndim || PyArray_TYPE(place) != descr->type_num || !PyArray_CompareLists(PyArray_DIMS(place), shape, ndim))
         return false;
     for (int i = 0; strides && i < ndim; i++)
@@ -129,12 +132,14 @@ static bool is_awaited(int ndim, const npy_intp *shape, PyArray_Descr *descr, co
 static PyArrayObject *new_array(int ndim, const npy_intp *shape, PyArray_Descr *descr, const npy_intp *strides) {
     if (!descr)
         return NULL;
-    if (awaited && is_awaited(ndim, shape, descr, strides)) {
-        PyArrayObject *const place = (PyArrayObject *)Py_NewRef(awaited);
-        awaited = NULL;
-        Py_DECREF(descr);
-        return place;
-    }
+    for (int i = 0; i < waiting; i++)
+        if (is_like(awaited[i], ndim, shape, descr, strides)) {
+            PyArrayObject *const place = awaited[i];
+            waiting--;
+            memmove(awaited + i, awaited + i + 1, (size_t)(waiting - i) * sizeof *awaited); /* results are made in their order */
+            Py_DECREF(descr);
+            return (PyArrayObject *)Py_NewRef(place);
+        }
     npy_intp size = PyDataType_ELSIZE(descr);
     for (int i = 0; i < ndim; i++)
         if (__builtin_mul_overflow(size, shape[i], &size))

@@ -165,55 +165,95 @@ static PyObject *without(PyObject *kwnames, Py_ssize_t out) {
     return Py_XNewRef(made);
 }
 
-/* Whether the kernel may write there before it has seen all: no argument lies there, and none may be wrong in a place, which shows only
-   while it is used, as where integers stand beside another array. */
-static bool may_write(PyArrayObject *out, PyObject *const *args, Py_ssize_t count) {
+/* Whether a result may be made in an array, and whether it would lie in the memory of one of others. */
+static bool is_place(PyObject *one) {
+    return PyArray_CheckExact(one) && PyArray_ISBEHAVED((PyArrayObject *)one);
+}
+
+static bool lies_in(PyObject *one, PyObject *const *others, Py_ssize_t count) {
+    for (Py_ssize_t i = 0; i < count; i++)
+        if (PyArray_Check(others[i]) && native_overlap((PyArrayObject *)one, (PyArrayObject *)others[i]))
+            return true;
+    return false;
+}
+
+/* Whether the kernel may write before it has seen all its arguments: none is a list of arrays, and none may be wrong in a place, which
+   shows only while it is used, as where integers stand beside another array. */
+static bool may_write(PyObject *const *args, Py_ssize_t count) {
     int arrays = 0, integers = 0;
     for (Py_ssize_t i = 0; i < count; i++) {
-        if (PyList_CheckExact(args[i]) || PyTuple_CheckExact(args[i])) {
-            PyObject *one = PySequence_Fast_GET_SIZE(args[i]) ? PySequence_Fast_GET_ITEM(args[i], 0) : NULL;
-            if (one && PyArray_Check(one))
-                return false;
-        } else if (PyArray_Check(args[i])) {
-            arrays++;
-            integers += PyArray_ISINTEGER((PyArrayObject *)args[i]);
-            if (native_overlap(out, (PyArrayObject *)args[i]))
-                return false;
-        }
+        const bool list = PyList_CheckExact(args[i]) || PyTuple_CheckExact(args[i]);
+        if (list && PySequence_Fast_GET_SIZE(args[i]) && PyArray_Check(PySequence_Fast_GET_ITEM(args[i], 0)))
+            return false;
+        arrays += PyArray_Check(args[i]);
+        integers += PyArray_Check(args[i]) && PyArray_ISINTEGER((PyArrayObject *)args[i]);
     }
     return arrays == 1 || !integers;
 }
 
-/* The result in `out`, which the kernel is made to write to where that is safe, and which it is copied to otherwise. Another array where
-   that has another shape; NULL without an exception where it has another type, which is for the fallback to convert to. */
-static PyObject *into(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames, Py_ssize_t out) {
-    PyObject *given[MOST], *place = args[nargs + out];
+/* What a kernel made in `out`, an array or a tuple of them: what is not there yet is copied. What it made itself where a shape is another;
+   NULL without an exception where a type or the number is. Takes the reference to `made`. */
+static PyObject *settled(PyObject *made, PyObject *out) {
+    const bool several = PyTuple_CheckExact(out);
+    PyObject *const *places = several ? &PyTuple_GET_ITEM(out, 0) : &out, *const *results = several ? &PyTuple_GET_ITEM(made, 0) : &made;
+    const Py_ssize_t count = several ? PyTuple_GET_SIZE(out) : 1;
+    PyObject *apart[NATIVE_PLACES], *answer = NULL;
+    bool usual = several == PyTuple_CheckExact(made) && (!several || PyTuple_GET_SIZE(made) == count), alike = usual;
+    for (Py_ssize_t i = 0; usual && i < count; i++) {
+        usual = PyArray_CheckExact(results[i]) && PyArray_TYPE((PyArrayObject *)results[i]) == PyArray_TYPE((PyArrayObject *)places[i]);
+        alike &= usual && PyArray_SAMESHAPE((PyArrayObject *)results[i], (PyArrayObject *)places[i]);
+    }
+    for (Py_ssize_t i = 0; alike && i < count; i++) /* a result in another's place, or a view of its own */
+        apart[i] = results[i] == places[i]              ? NULL
+                   : lies_in(results[i], places, count) ? PyArray_NewCopy((PyArrayObject *)results[i], NPY_CORDER)
+                                                        : Py_NewRef(results[i]);
+    for (Py_ssize_t i = 0; alike && i < count; i++) {
+        PyObject *done = apart[i] ? native_copied_over((PyArrayObject *)apart[i], (PyArrayObject *)places[i]) : Py_NewRef(places[i]);
+        if (!done && !PyErr_Occurred() && results[i] != places[i])
+            PyArray_CopyInto((PyArrayObject *)places[i], (PyArrayObject *)apart[i]);
+        Py_XDECREF(done);
+        Py_XDECREF(apart[i]);
+    }
+    if (usual && !PyErr_Occurred())
+        answer = Py_NewRef(alike ? out : made);
+    Py_DECREF(made);
+    return answer;
+}
+
+/* Whether `out` is an array or a tuple of some where results may go; `places` and `count` are those. */
+static bool are_places(PyObject *out, PyObject *const **places, Py_ssize_t *count) {
+    const bool several = PyTuple_CheckExact(out);
+    *count = several ? PyTuple_GET_SIZE(out) : 1;
+    if (several)
+        *places = &PyTuple_GET_ITEM(out, 0);
+    for (Py_ssize_t i = 0; i < *count; i++)
+        if (!is_place((*places)[i]))
+            return false;
+    return *count <= NATIVE_PLACES;
+}
+
+/* The result in `out`, or several in a tuple of places, which the kernel is made to write to where that is safe, and which they are copied
+   to otherwise. The results themselves where one has another shape; NULL without an exception where one has another type, which is for
+   the fallback to convert to. */
+static PyObject *into(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames, Py_ssize_t at) {
+    PyObject *given[MOST], *const *places = args + nargs + at;
     const Py_ssize_t all = nargs + PyTuple_GET_SIZE(kwnames), fewer = all - 1;
-    if (all > MOST || (native_array_type(place) == TYPE_NONE && native_complex_type(place) == TYPE_NONE) ||
-        !PyArray_ISWRITEABLE((PyArrayObject *)place))
+    Py_ssize_t count;
+    if (all > MOST || !are_places(args[nargs + at], &places, &count))
         return NULL;
     for (Py_ssize_t i = 0; i < fewer; i++)
-        given[i] = args[i + (i >= nargs + out)];
-    PyObject *names = without(kwnames, out);
+        given[i] = args[i + (i >= nargs + at)];
+    bool writes = may_write(given, fewer);
+    for (Py_ssize_t i = 0; writes && i < count; i++)
+        writes = !lies_in(places[i], given, fewer) && !lies_in(places[i], places, i);
+    PyObject *names = without(kwnames, at);
     if (PyErr_Occurred())
         return NULL;
-    PyArrayObject *to = (PyArrayObject *)place;
-    native_await(may_write(to, given, fewer) ? to : NULL);
+    native_await(places, writes ? count : 0);
     PyObject *made = kernel_call(self, given, (size_t)nargs, names);
-    native_await(NULL);
+    native_await(NULL, 0);
     Py_XDECREF(names);
-    if (!made || made == place)
-        return made;
-    PyArrayObject *from = (PyArrayObject *)made;
-    const bool alike = PyArray_CheckExact(made) && PyArray_TYPE(from) == PyArray_TYPE(to);
-    if (alike && !PyArray_SAMESHAPE(from, to))
-        return made;
-    /* Of a result that is a view of the place NumPy sees to the order; it declines nothing. */
-    PyObject *done = alike && !native_overlap(from, to) ? native_copied_over(from, to) : NULL;
-    if (alike && !done && !PyErr_Occurred() && !PyArray_CopyInto(to, from))
-        done = Py_NewRef(place);
-    Py_DECREF(made);
-    return done;
+    return made ? settled(made, args[nargs + at]) : NULL;
 }
 
 static PyObject *kernel_call(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames) {
@@ -222,6 +262,15 @@ static PyObject *kernel_call(PyObject *self, PyObject *const *args, size_t nargs
     const Py_ssize_t out = kwnames && nargs ? find_out(args, nargs, kwnames) : -1;
     /* no kernel takes nothing, and `args` may be NULL then */
     PyObject *made = nargs && (out < 0 || kernel->places != PLACES_NONE) ? kernel->run(kernel, args, nargs, kwnames) : NULL;
+    if (made && out >= 0 && made != args[nargs + out]) { /* it lets the option pass that others of its family know */
+        PyObject *const *places = args + nargs + out, *there;
+        Py_ssize_t count;
+        there = are_places(*places, &places, &count) ? settled(Py_NewRef(made), args[nargs + out]) : NULL;
+        if (!there && !PyErr_Occurred())
+            return made;
+        Py_DECREF(made);
+        return there;
+    }
     if (!made && out >= 0 && (kernel->places != PLACES_ALL || kernel->rounds) && !PyErr_Occurred() && (made = into(self, args, nargs, kwnames, out)))
         return made;
     if (!made && kernel->dense && nargs && !PyErr_Occurred())

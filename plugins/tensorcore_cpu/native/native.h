@@ -107,9 +107,10 @@ PyArrayObject *native_empty(int ndim, const npy_intp *shape, native_type type);
 /* As native_empty with the dims laid out in the order of `axes`, from the largest stride to the smallest. */
 PyArrayObject *native_empty_ordered(int ndim, const npy_intp *shape, native_type type, const int *axes);
 
-/* The next array that this thread makes of the type, shape and strides of that one is that one, whose values are nothing until then;
-   none with NULL. */
-void native_await(PyArrayObject *place);
+/* The next array that this thread makes of the type, shape and strides of one of those is that one, whose values are nothing until then;
+   each is used once, and those of the last call no more. */
+enum { NATIVE_PLACES = 8 };
+void native_await(PyObject *const *places, Py_ssize_t count);
 
 /* A new array of a shape and of a dtype of ours, of any kind: a function of the module. */
 PyObject *native_allocate(PyObject *module, PyObject *const *args, Py_ssize_t nargs);

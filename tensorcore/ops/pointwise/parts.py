@@ -7,7 +7,8 @@ from typing import Any
 from tensorcore import dtypes
 from tensorcore.errors import ArgumentTypeError, UnsupportedDtype
 from tensorcore.ops import rules
-from tensorcore.ops.calls import PLAIN_FLOATS
+from tensorcore.ops.calls import PLAIN_FLOATS, apply_into
+from tensorcore.ops.define import OPS
 from tensorcore.ops.inplace import is_free
 from tensorcore.ops.kinds import FLOATING, INTEGER, composite, operation
 from tensorcore.ops.operands import NARROW, check_tensors, result_type
@@ -78,9 +79,11 @@ def frexp(input: Tensor, *, out: Any = None) -> Any:
         check_tensors("frexp", input=input)
     check_floating("frexp", input)
     if input.dtype in FLOATING and (input.node is None or not mode.enabled):
-        kernel = input.device.kernels["frexp"]
+        kernel, kinds = input.device.kernels["frexp"], (input.dtype, dtypes.int32)
+        if kernel and out is not None and (done := apply_into(OPS["frexp"], (input,), {}, kinds, out)) is not None:
+            return _Frexp(*done)
         if kernel:
-            parts = zip(kernel(input.native), (input.dtype, dtypes.int32), strict=True)
+            parts = zip(kernel(input.native), kinds, strict=True)
             return stored("frexp", _Frexp(*[new_tensor(native, kind, input.device) for native, kind in parts]), out)
     wide = input.float() if input.dtype in NARROW else input  # type: ignore[attr-defined]
     whole, digits, mask, bias = _LAYOUT[wide.dtype]

@@ -44,6 +44,15 @@ def picking(op: Op, input: Tensor, options: dict[str, Any]) -> tuple[Tensor, Ten
     return values, at
 
 
+def values_and_places(
+    title: str, answer: Callable[..., Any], op: Op, input: Tensor, options: dict[str, Any], out: Any, *inputs: Tensor
+) -> Any:
+    """The same as a named tuple, and in the two tensors of ``out`` where that is given, which share no memory with ``inputs``."""
+    if out is not None and (done := apply_into(op, (input,), options, (input.dtype, dtypes.int64), out)) is not None:
+        return answer(*done)
+    return stored(title, answer(*picking(op, input, options)), out, *inputs)
+
+
 def put_back(g: Tensor, at: Tensor, dim: int, keepdim: bool, shape: tuple[int, ...], unique: bool = True) -> Tensor:
     """The gradient of picked elements: each in the place it was picked from."""
     if not shape:
@@ -143,6 +152,17 @@ def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False, out
                 return _Aminmax(new_tensor(least, dtype, device), new_tensor(largest, dtype, device))
         except MemoryError:  # the calls below give back what is kept, and try again
             pass
+    if (
+        type(out) is tuple
+        and len(out) == 2
+        and dim is None
+        and not keepdim
+        and type(input) is Tensor
+        and out[0] is not out[1]
+    ):
+        pair = [apply_into(op, (input,), {}, input.dtype, one) for op, one in zip((_amin, _amax), out, strict=True)]
+        if pair[0] is not None and pair[1] is not None:
+            return _Aminmax(*pair)
     return stored("aminmax", _Aminmax(amin(input, dim, keepdim), amax(input, dim, keepdim)), out)
 
 
@@ -164,7 +184,7 @@ def _extreme_forms(whole: Op, along: Op, pairwise: str) -> Callable[..., Any]:
         check_real(whole.name, input)
         at = rules.wrap_dim(whole.name, dim, len(input.native.shape))
         filled(whole.name, input, (at,) if input.native.shape else ())
-        return stored(whole.name, answer(*picking(along, input, {"dim": at, "keepdim": keepdim})), out)
+        return values_and_places(whole.name, answer, along, input, {"dim": at, "keepdim": keepdim}, out)
 
     call.__name__ = call.__qualname__ = whole.name
     word = "largest" if whole.name == "max" else "smallest"

@@ -17,7 +17,7 @@ from tensorcore.ops.output import written
 from tensorcore.ops.pointwise.choice import where
 from tensorcore.ops.pointwise.complex import conjugate
 from tensorcore.ops.record import record
-from tensorcore.ops.reductions.extreme import picking, put_back
+from tensorcore.ops.reductions.extreme import put_back, values_and_places
 from tensorcore.ops.reductions.reduce import check_floating, check_real, over_dims, return_type, stored
 from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor, new_tensor
@@ -171,7 +171,7 @@ _Cummax, _Cummin = return_type("cummax"), return_type("cummin")
 def _running(op: Op, answer: Any, input: Tensor, dim: int, out: Any) -> Any:
     check_real(op.name, input)
     at = rules.wrap_dim(op.name, dim, len(input.native.shape))
-    return stored(op.name, answer(*picking(op, input, {"dim": at})), out, input)
+    return values_and_places(op.name, answer, op, input, {"dim": at}, out, input)
 
 
 @over_dims(samples=samples.along_dim)

@@ -12,7 +12,7 @@ from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import operation
 from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.record import record
-from tensorcore.ops.reductions.extreme import filled, picking, put_back, ties_gradient
+from tensorcore.ops.reductions.extreme import filled, put_back, ties_gradient, values_and_places
 from tensorcore.ops.reductions.reduce import check_real, over_dims, return_type, stored
 from tensorcore.ops.shapes.shape import in_shape
 from tensorcore.tape.mode import mode as thread
@@ -73,7 +73,7 @@ def sort(
     check_real("sort", input)
     at = rules.wrap_dim("sort", dim, len(input.native.shape))
     options = {"dim": at, "descending": bool(descending), "stable": bool(stable)}
-    return stored("sort", _Sort(*picking(_sort, input, options)), out, input)
+    return values_and_places("sort", _Sort, _sort, input, options, out, input)
 
 
 @over_dims(samples=samples.along_dim)
@@ -101,8 +101,6 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: boo
     check_real("topk", input)
     if input.dtype.kind == "bool":
         raise DtypeError("topk: topk does not support bool dtypes, got a tensor of bools; convert it with .int()")
-    if input.dtype.kind == "bool":
-        raise DtypeError("topk: does not support bool dtypes, got bool; convert it with .int()")
     shape = input.native.shape
     at = rules.wrap_dim("topk", dim, len(shape))
     k = rules.whole("topk", "k", k)
@@ -111,7 +109,7 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: boo
             f"topk: selected index k out of range, got k={k} for a dim of size {shape[at] if shape else 1}; take fewer"
         )
     options = {"k": k, "dim": at, "largest": bool(largest), "sorted": bool(sorted)}
-    return stored("topk", _Topk(*picking(_topk, input, options)), out, input)
+    return values_and_places("topk", _Topk, _topk, input, options, out, input)
 
 
 @over_dims(samples=samples.top)
@@ -127,8 +125,8 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False, *, out
         raise ShapeError(
             f"kthvalue: selected number k out of range for dimension {at}, got k={k}; count from 1 to the dim's size"
         )
-    return stored(
-        "kthvalue", _Kthvalue(*picking(_kthvalue, input, {"k": int(k), "dim": at, "keepdim": keepdim})), out, input
+    return values_and_places(
+        "kthvalue", _Kthvalue, _kthvalue, input, {"k": int(k), "dim": at, "keepdim": keepdim}, out, input
     )
 
 
@@ -185,7 +183,7 @@ def mode(input: Tensor, dim: int = -1, keepdim: bool = False, *, out: Any = None
     check_real("mode", input)
     at = rules.wrap_dim("mode", dim, len(input.native.shape))
     filled("mode", input, (at,) if input.native.shape else ())
-    return stored("mode", _Mode(*picking(_mode_dim, input, {"dim": at, "keepdim": keepdim})), out)
+    return values_and_places("mode", _Mode, _mode_dim, input, {"dim": at, "keepdim": keepdim}, out)
 
 
 @operation(samples=samples.repeated)

@@ -240,20 +240,26 @@ def _stacked(tensors: Any, dim: int, out: Any) -> Tensor:
     return made if out is None else _stored("stack", made, out, tensors)
 
 
-def _fitted(tensors: Any, dim: int, least: int) -> Tensor | None:
-    """Plain tensors of at least ``least`` dims, one after the other along ``dim``; None where something is unusual.
+def _fitted(tensors: Any, dim: int, least: int, out: Any) -> Tensor | None:
+    """Plain tensors of at least ``least`` dims, one after the other along ``dim``, in ``out`` if there is one; None where something
+    is unusual.
 
     Alike ones that lack the last of those dims are stacked where it would be.
     """
     found = _fitting(tensors, dim)
+    if found is not None and len(found[2]) >= least:
+        name, (natives, at, shape) = "cat", found
+        options = {"dim": at, "shape": shape}
+    else:
+        natives = _alike(tensors)  # type: ignore[assignment]
+        if natives is None or len(natives[0].shape) != least - 1 or not least - 1:
+            return None
+        sizes = natives[0].shape
+        name, shape, options = "stack", (*sizes[:dim], len(natives), *sizes[dim:]), {"dim": dim}
+    if out is not None:
+        return out if _into(out, tensors, shape, name, natives, options) else None
     try:
-        if found is not None and len(found[2]) >= least:
-            native = tensors[0].device.kernels["cat"](found[0], dim=found[1], shape=found[2])
-        else:
-            natives = _alike(tensors)
-            if natives is None or len(natives[0].shape) != least - 1 or not least - 1:
-                return None
-            native = tensors[0].device.kernels["stack"](natives, dim=dim)
+        native = tensors[0].device.kernels[name](natives, **options)
     except MemoryError:
         return None
     return new_tensor(native, tensors[0].dtype, tensors[0].device)  # type: ignore[no-any-return]
@@ -273,9 +279,9 @@ def _all(op: str, tensors: Any, dims: int, grow: Any) -> list[Tensor]:
 @operation(method=False, samples=samples.stack_plain)
 def hstack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
     """Tensors beside one another: vectors end to end, others along their second dim."""
-    if out is None and type(tensors) in (list, tuple) and tensors and type(tensors[0]) is Tensor:
+    if type(tensors) in (list, tuple) and tensors and type(tensors[0]) is Tensor:
         dim = min(len(tensors[0].native.shape), 2) - 1
-        made = _fitted(tensors, dim, dim + 1) if dim >= 0 else None
+        made = _fitted(tensors, dim, dim + 1, out) if dim >= 0 else None
         if made is not None:
             return made
     found = _all("hstack", tensors, 1, grown)
@@ -285,7 +291,7 @@ def hstack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
 @operation(method=False, samples=samples.stack_plain)
 def vstack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
     """Tensors on top of one another: vectors as rows, others along their first dim."""
-    made = _fitted(tensors, 0, 2) if out is None else None
+    made = _fitted(tensors, 0, 2, out)
     if made is not None:
         return made
     return cat(_all("vstack", tensors, 2, grown), 0, out=out)
@@ -299,7 +305,7 @@ def row_stack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor
 @operation(method=False, samples=samples.stack_plain)
 def dstack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
     """Tensors behind one another, along their third dim."""
-    made = _fitted(tensors, 2, 3) if out is None else None
+    made = _fitted(tensors, 2, 3, out)
     if made is not None:
         return made
     return cat(_all("dstack", tensors, 3, grown), 2, out=out)
@@ -308,7 +314,7 @@ def dstack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
 @operation(method=False, samples=samples.stack_plain)
 def column_stack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
     """Vectors as the columns of a matrix, matrices beside one another."""
-    made = _fitted(tensors, 1, 2) if out is None else None
+    made = _fitted(tensors, 1, 2, out)
     if made is not None:
         return made
     found = _all("column_stack", tensors, 2, lambda one, dims: one.reshape(one.numel(), 1))

@@ -250,20 +250,17 @@ def reduction(op: Op, accepts: frozenset[dtype], slow: Callable[..., Tensor], di
                 record(op, (input,), {"dim": dim, "keepdim": keepdim}, made)
         return made
 
-    into, copied = place_way(op, accepts, None, store=store), placed_way(call, op.name, store)
+    into = place_way(op, accepts, None, store=store)
 
     def placed(out: Any, input: Any, dim: Any, keepdim: Any) -> Any:
         """The call with ``out``; None where that is unusual."""
-        done = None
         if dim is None and keepdim is False:
-            done = into(out, input)
-        elif type(dim) is int and dims and type(input) is Tensor and type(keepdim) is bool:
+            return into(out, input)
+        if type(dim) is int and dims and type(input) is Tensor and type(keepdim) is bool:
             ndim = len(input.native.shape)
             if -ndim <= dim < ndim:
-                done = into(out, input, dim=(dim % ndim,), keepdim=keepdim)
-        if done is None and (dims or dim is None):
-            done = copied(out, input, dim, keepdim)
-        return done
+                return into(out, input, dim=(dim % ndim,), keepdim=keepdim)
+        return None
 
     return call
 

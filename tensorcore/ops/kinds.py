@@ -18,6 +18,7 @@ from tensorcore.ops.record import record
 from tensorcore.ops.shapes.views import viewing
 from tensorcore.ops.shortage import again
 from tensorcore.ops.signature import checked, composed, parameters_of
+from tensorcore.shortcuts import place_way
 from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor, new_tensor
 
@@ -106,8 +107,11 @@ def elementwise(
     elif len(op.inputs) == 2:
         call = _naming(binary(op, accepts, result, None if numbers else _tensors_only, numbers), op.inputs[1])
     else:
+        into = place_way(op, accepts, result, PLAIN_FLOATS if accepts is None else PLAIN_FLOATS & accepts)
 
         def call(*values: Any, out: Tensor | None = None) -> Tensor:
+            if out is not None and (done := into(out, *values)) is not None:
+                return done  # type: ignore[no-any-return]
             return slow(op, values, out=out)
 
     call.__name__ = call.__qualname__ = name

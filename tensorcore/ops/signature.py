@@ -36,10 +36,11 @@ _KINDS = {
 }
 # Functions that look at ``out`` themselves, or whose calls with it are another's.
 _PLACES = frozenset([
-    "add", "addbmm", "addmm", "addmv", "aminmax", "argmax", "argmin", "baddbmm", "bmm", "cat", "clamp", "column_stack",
-    "complex", "concat", "cross", "cummax", "cummin", "cumprod", "cumsum", "div", "dot", "dstack", "frexp", "gather", "hstack",
-    "index_select", "isneginf", "isposinf", "kthvalue", "linalg_cross", "linear", "max", "min", "log_softmax", "logcumsumexp", "mm", "mode",
-    "mv", "searchsorted", "signbit", "softmax", "sort", "stack", "sub", "take", "topk", "tril", "triu", "vstack", "where",
+    "add", "addbmm", "addmm", "addmv", "amax", "amin", "aminmax", "argmax", "argmin", "avg_pool2d", "avg_pool3d", "baddbmm",
+    "bmm", "cat", "clamp", "column_stack", "complex", "concat", "cross", "cummax", "cummin", "cumprod", "cumsum", "div", "dot",
+    "dstack", "frexp", "gather", "hstack", "index_select", "isneginf", "isposinf", "kthvalue", "linalg_cross", "linear",
+    "log_softmax", "logcumsumexp", "max", "mean", "min", "mm", "mode", "mv", "nansum", "polar", "searchsorted", "signbit",
+    "softmax", "sort", "stack", "sub", "sum", "take", "topk", "tril", "triu", "vstack", "where",
 ])  # fmt: skip
 _KINDS |= {f"{one} | None": wanted for one, wanted in _KINDS.items()}
 _NUMPY = (("axis", "dim"), ("keepdims", "keepdim"))

@@ -89,7 +89,9 @@ def strided(one):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int64", "complex64"])
-@pytest.mark.parametrize("name", sorted(set(OPS) - {"ctc_loss"}))  # whose kernel leaves frames behind the end as they are
+@pytest.mark.parametrize(
+    "name", sorted(set(OPS) - {"ctc_loss"})
+)  # whose kernel leaves frames behind the end as they are
 def test_a_result_goes_where_it_is_told_to(name, dtype):
     """With ``out=`` each kernel that makes new arrays gives ``out``, with the bits that it gives without: a fresh array, one with
     gaps, and one that an argument lies in."""

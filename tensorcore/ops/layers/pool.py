@@ -11,7 +11,7 @@ import numpy as np
 from tensorcore import dtypes
 from tensorcore.errors import ArgumentTypeError, DtypeError, ShapeError, UnsupportedDtype, UsageError
 from tensorcore.ops import rules
-from tensorcore.ops.calls import apply
+from tensorcore.ops.calls import apply, apply_into
 from tensorcore.ops.define import Op
 from tensorcore.ops.indexing.scatter import scatter_add
 from tensorcore.ops.kinds import operation
@@ -248,7 +248,7 @@ def max_pool3d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any
 
 @before("avg_pool", _checked, _avg, apply)
 def _avg_pool(op: str, ndim: int, input: Tensor, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool,
-              count_include_pad: bool, divisor: Any = None) -> Tensor:  # fmt: skip
+              count_include_pad: bool, divisor: Any = None, out: Any = None) -> Tensor:  # fmt: skip
     input, batched = _batched(op, input, ndim)
     if input.dtype.kind == "bool":
         raise UnsupportedDtype(
@@ -259,8 +259,11 @@ def _avg_pool(op: str, ndim: int, input: Tensor, kernel_size: Any, stride: Any, 
         raise UsageError(f"{op}: divisor must be not zero, got divisor_override=0; leave it out, or pass another")
     means = (bool(count_include_pad), divisor)
     options = _placed(op, tuple(input.native.shape[2:]), kernel_size, stride, padding, 1, ceil_mode, means)
+    if batched and out is not None and (done := apply_into(_avg, (input,), options, input.dtype, out)) is not None:
+        return done  # type: ignore[no-any-return]
     made = apply(_avg, (input,), options)
-    return made if batched else made.squeeze(0)  # type: ignore[no-any-return]
+    made = made if batched else made.squeeze(0)
+    return made if out is None else store(op, made, out)
 
 
 @operation(samples=samples.pool1d, method=False)
@@ -279,10 +282,9 @@ def avg_pool2d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any
                count_include_pad: bool = True, divisor_override: int | None = None, *,
                out: Tensor | None = None) -> Tensor:  # fmt: skip
     """As ``avg_pool1d``, over (batch, channels, height, width); ``divisor_override`` takes the place of the window's size."""
-    made = _avg_pool(
-        "avg_pool2d", 2, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
+    return _avg_pool(
+        "avg_pool2d", 2, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, out
     )
-    return made if out is None else store("avg_pool2d", made, out)
 
 
 @operation(samples=samples.pool3d, method=False)
@@ -290,10 +292,9 @@ def avg_pool3d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any
                count_include_pad: bool = True, divisor_override: int | None = None, *,
                out: Tensor | None = None) -> Tensor:  # fmt: skip
     """As ``avg_pool2d``, over (batch, channels, depth, height, width)."""
-    made = _avg_pool(
-        "avg_pool3d", 3, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
+    return _avg_pool(
+        "avg_pool3d", 3, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, out
     )
-    return made if out is None else store("avg_pool3d", made, out)
 
 
 def _lp_pool(

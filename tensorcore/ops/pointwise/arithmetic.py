@@ -27,7 +27,7 @@ from tensorcore.ops.kinds import (
 )
 from tensorcore.ops.older import older
 from tensorcore.ops.operands import NARROW, check_number, check_tensors, minus, once_rounded, one_pass, result_type
-from tensorcore.ops.output import check_apart, store
+from tensorcore.ops.output import check_apart, free_place, store
 from tensorcore.ops.pointwise.choice import where
 from tensorcore.ops.pointwise.complex import conjugate
 from tensorcore.ops.samples import elementwise as samples
@@ -78,7 +78,7 @@ _SCALED = PLAIN_FLOATS | COMPLEX | INTEGER | NARROW  # of which the last two hav
     inputs="input other", name="add_scaled", method=False, register=False, quick=_SCALED, takes=_SCALED,
     grads=dict(input=same, other=lambda g, alpha: g * alpha.conjugate()), backward_name="AddBackward0",
 )  # fmt: skip
-def _add_scaled(input: Tensor, other: Tensor, *, alpha: Any) -> Tensor:
+def _add_scaled(input: Tensor, other: Tensor, *, alpha: Any, out: Tensor | None = None) -> Tensor:
     return _add(input, mul(other, alpha))
 
 
@@ -108,8 +108,8 @@ def add(input: Any, other: Any, *late: Any, alpha: Any = 1, out: Tensor | None =
         return older("add", (input, other, *late), {"out": out}, "alpha")
     if alpha == 1 and alpha is not True:
         return _add(input, other) if out is None else _add(input, other, out=out)
-    if out is None and one_pass(input, other, alpha):
-        return _add_scaled(input, other, alpha=alpha)
+    if one_pass(input, other, alpha) and (out is None or free_place(out, (input, other))):
+        return _add_scaled(input, other, alpha=alpha, out=out)
     return _add(input, _scaled("add", input, other, alpha), out=out)
 
 
@@ -119,10 +119,13 @@ def sub(input: Any, other: Any, *late: Any, alpha: Any = 1, out: Tensor | None =
         return older("sub", (input, other, *late), {"out": out}, "alpha")
     if alpha == 1 and alpha is not True:
         return _sub(input, other) if out is None else _sub(input, other, out=out)
+    # Recorded, it is named on the tape.
     if (
-        out is None and one_pass(input, other, alpha) and input.node is other.node is None
-    ):  # else it is named on the tape
-        return _add_scaled(input, other, alpha=minus(alpha, input.dtype))
+        one_pass(input, other, alpha)
+        and input.node is other.node is None
+        and (out is None or free_place(out, (input, other)))
+    ):
+        return _add_scaled(input, other, alpha=minus(alpha, input.dtype), out=out)
     _no_bool(input, other)
     return _sub(input, _scaled("sub", input, other, alpha), out=out)
 

@@ -10,7 +10,7 @@ from tensorcore.errors import DtypeError, ShapeError
 from tensorcore.ops import rules
 from tensorcore.ops.calls import apply, apply_into
 from tensorcore.ops.creation.create import ones_like
-from tensorcore.ops.define import Op
+from tensorcore.ops.define import OPS, Op
 from tensorcore.ops.kinds import COMPLEX, elementwise, operation
 from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.output import store
@@ -222,17 +222,14 @@ def _check_parts(op: str, real: Tensor, imag: Tensor) -> None:
 def polar(abs: Tensor, angle: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Complex numbers with these absolute values and angles (in radians)."""
     _check_parts("polar", abs, angle)
-    if (
-        type(abs) is Tensor is type(angle)
-        and abs.node is None is angle.node
-        and out is None
-        and abs.device is angle.device
-    ):
+    if type(abs) is Tensor is type(angle) and abs.node is None is angle.node and abs.device is angle.device:
         if abs.native.shape != angle.native.shape:
             rules.broadcast("polar", tuple(abs.native.shape), tuple(angle.native.shape))
-        kernel = abs.device.kernels["polar"]
-        if kernel:
-            return new_tensor(kernel(abs.native, angle.native), abs.dtype.to_complex(), abs.device)
+        kernel, dtype = abs.device.kernels["polar"], abs.dtype.to_complex()
+        if kernel and out is not None and (done := apply_into(OPS["polar"], (abs, angle), {}, dtype, out)) is not None:
+            return done  # type: ignore[no-any-return]
+        if kernel and out is None:
+            return new_tensor(kernel(abs.native, angle.native), dtype, abs.device)
     return _joined(abs * angle.cos(), abs * angle.sin(), out)  # type: ignore[attr-defined]
 
 

@@ -16,6 +16,7 @@ from tensorcore.ops.output import store
 from tensorcore.ops.record import record
 from tensorcore.ops.reductions.reduce import (
     Dims,
+    applied,
     check_real,
     closure,
     dims_of,
@@ -121,7 +122,7 @@ def _extreme_call(op: Op, input: Tensor, dim: Dims, keepdim: bool, out: Any) -> 
     check_real(op.name, input)
     dims = dims_of(op.name, input, dim)
     filled(op.name, input, dims)
-    return stored(op.name, apply(op, (input,), {"dim": dims, "keepdim": keepdim}), out)
+    return applied(op, (input,), {"dim": dims, "keepdim": keepdim}, out)  # type: ignore[no-any-return]
 
 
 def _amax_slow(input: Tensor, dim: Dims = (), keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
@@ -210,11 +211,7 @@ def _where_extreme(op: Op, input: Tensor, dim: int | None, keepdim: bool, out: A
         if -len(shape) <= dim < len(shape) and 0 not in shape:
             at = dim % len(shape)
             if out is not None:
-                options = {"dim": at, "keepdim": keepdim}
-                done = apply_into(op, (input,), options, dtypes.int64, out)
-                return (
-                    done if done is not None else stored(op.name, apply(op, (input,), options, dtype=dtypes.int64), out)
-                )
+                return applied(op, (input,), {"dim": at, "keepdim": keepdim}, out, dtypes.int64)  # type: ignore[no-any-return]
             try:
                 native = input.device.kernels[op.name](input.native, dim=at, keepdim=keepdim)
             except MemoryError:  # tried once more, with the caches freed
@@ -227,7 +224,7 @@ def _where_extreme(op: Op, input: Tensor, dim: int | None, keepdim: bool, out: A
     at = None if dim is None else rules.wrap_dim(op.name, dim, len(input.native.shape))
     filled(op.name, input, None if at is None else (at,) if input.native.shape else (), DimensionError)
     at = at if input.native.shape else None
-    return stored(op.name, apply(op, (input,), {"dim": at, "keepdim": keepdim}, dtype=dtypes.int64), out)
+    return applied(op, (input,), {"dim": at, "keepdim": keepdim}, out, dtypes.int64)
 
 
 @over_dims(samples=samples.one_dim_reduction, kind="reduction")

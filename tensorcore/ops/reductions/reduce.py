@@ -11,7 +11,7 @@ from typing import Any
 from tensorcore import dtypes
 from tensorcore.errors import ArgumentTypeError, DtypeError, ShapeError, UnsupportedDtype
 from tensorcore.ops import rules, samples
-from tensorcore.ops.calls import apply, reduction
+from tensorcore.ops.calls import apply, apply_into, reduction
 from tensorcore.ops.define import Op
 from tensorcore.ops.fused import differentiate
 from tensorcore.ops.kinds import COMPLEX, FLOATING, install, operation
@@ -89,6 +89,13 @@ def stored(op: str, made: Any, out: Any, *inputs: Any) -> Any:
     return tuple(placed) if type(made) is tuple else type(made)(*placed)
 
 
+def applied(op: Op, inputs: tuple[Tensor, ...], options: dict[str, Any], out: Any, dtype: Any = None) -> Any:
+    """``apply``, with the result in ``out`` if there is one."""
+    if out is not None and (done := apply_into(op, inputs, options, dtype or inputs[0].dtype, out)) is not None:
+        return done
+    return stored(op.name, apply(op, inputs, options, dtype=dtype), out)
+
+
 def check_real(op: str, of: Tensor | dtypes.dtype) -> None:
     """Raise for complex numbers, which have no order."""
     kind = of.dtype if isinstance(of, Tensor) else of
@@ -157,10 +164,10 @@ def _summing(op: Op, input: Tensor, dim: Dims, keepdim: bool, dtype: Any, out: A
             return stored(op.name, made.to(dtype), out)
         if dtype.kind == "integer":
             input = input if input.dtype.kind in ("bool", "integer") else input.to(dtype)
-            made = apply(_sum, (input,), {"dim": dims, "keepdim": keepdim, "dtype": dtype}, dtype=dtype)
-            return stored(op.name, made, out)
+            options = {"dim": dims, "keepdim": keepdim, "dtype": dtype}
+            return applied(_sum, (input,), options, out, dtype)  # type: ignore[no-any-return]
         input = input.to(dtype)
-    return stored(op.name, apply(op, (input,), {"dim": dims, "keepdim": keepdim}), out)
+    return applied(op, (input,), {"dim": dims, "keepdim": keepdim}, out)  # type: ignore[no-any-return]
 
 
 def _sum_slow(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: dtypes.dtype | None = None,
@@ -187,7 +194,7 @@ def _mean_slow(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype:
             f"mean: could not infer output dtype. Input dtype must be either a floating point or complex dtype, got "
             f"{wanted}; pass dtype=torch.float32"
         )
-    return stored("mean", apply(_mean, (input.to(wanted),), {"dim": dims, "keepdim": keepdim}), out)
+    return applied(_mean, (input.to(wanted),), {"dim": dims, "keepdim": keepdim}, out)  # type: ignore[no-any-return]
 
 
 mean = closure(_mean, FLOATING | COMPLEX, _mean_slow, samples.reduction)

@@ -9,6 +9,7 @@ from tensorcore.errors import ArgumentTypeError
 from tensorcore.ops.define import OPS
 from tensorcore.ops.kinds import operation
 from tensorcore.ops.operands import check_tensors
+from tensorcore.ops.output import free_place, written
 from tensorcore.ops.pointwise import complex
 from tensorcore.ops.reductions.reduce import stored
 from tensorcore.ops.rules import wrap_dim
@@ -29,10 +30,18 @@ def _copying(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         check_tensors(f"{name}_copy", input=input)
         made = function(input, *args, **kwargs)
         if isinstance(made, tuple):
+            if (
+                type(out) in (tuple, list)
+                and len(out) == len(made)
+                and all(map(_written, out, made, [input] * len(made)))
+            ):
+                return None
             parts, made = list(made), None
             for i in range(len(parts)):  # many views are gone before the collector of cycles has to look at them
                 parts[i] = _copy(parts[i])
             copied: Any = tuple(parts)
+        elif out is not None and _written(out, made, input):
+            return out
         else:
             copied = _copy(made)
         if out is None:
@@ -51,6 +60,17 @@ def _copying(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     if name == "detach":  # not differentiable, and so none of the ops that the registry's suites differentiate
         return call
     return operation(method=False, samples=_SAMPLES[name] if name in _SAMPLES else OPS[name].samples)(call)
+
+
+def _written(out: Any, shown: Any, input: Tensor) -> bool:
+    """Write what a view of ``input`` shows into ``out``, where that is as the copy would be and memory of its own; whether it did."""
+    if not free_place(out, (input, shown)) or out.dtype is not shown.dtype or out.native.shape != shown.native.shape:
+        return False
+    if out.device is not shown.device:
+        return False
+    out.device.kernels["copy"](out.native, shown.native)
+    written(out)
+    return True
 
 
 def _copy(shown: Any) -> Tensor:

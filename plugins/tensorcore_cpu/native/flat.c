@@ -189,7 +189,8 @@ static PyObject *run_xor(const native_kernel *kernel, PyObject *const *args, Py_
 /* take_diagonal of a matrix. */
 static PyObject *run_diagonal(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     PyObject *options[OPTIONS] = {NULL};
-    const native_type type = nargs == 1 ? native_array_type(args[0]) : TYPE_NONE;
+    const native_type parts = nargs == 1 ? native_complex_type(args[0]) : TYPE_NONE;
+    const native_type type = parts != TYPE_NONE ? parts : nargs == 1 ? native_array_type(args[0]) : TYPE_NONE;
     PyArrayObject *x = (PyArrayObject *)args[0];
     if (type == TYPE_NONE || PyArray_NDIM(x) != 2 || !of_options(args, nargs, kwnames, options) || !options[DIM1] || !options[DIM2] ||
         !PyLong_CheckExact(options[DIM1]) || !PyLong_CheckExact(options[DIM2]))
@@ -198,8 +199,8 @@ static PyObject *run_diagonal(const native_kernel *kernel, PyObject *const *args
     if ((one != 0 && one != 1) || other != 1 - one)
         return NULL;
     const npy_intp count = PyArray_DIM(x, 0) < PyArray_DIM(x, 1) ? PyArray_DIM(x, 0) : PyArray_DIM(x, 1);
-    PyArrayObject *made = native_empty(1, &count, type);
-    const npy_intp step = PyArray_STRIDE(x, 0) + PyArray_STRIDE(x, 1), bytes = TYPE_SIZE[type];
+    PyArrayObject *made = parts != TYPE_NONE ? native_empty_complex(1, &count, type) : native_empty(1, &count, type);
+    const npy_intp step = PyArray_STRIDE(x, 0) + PyArray_STRIDE(x, 1), bytes = PyArray_ITEMSIZE(x);
     for (npy_intp i = 0; made && i < count; i++)
         memcpy(PyArray_BYTES(made) + i * bytes, PyArray_BYTES(x) + i * step, (size_t)bytes);
     return (PyObject *)made;

@@ -12,7 +12,7 @@ static const struct {
     {"gather", "d-"},     {"index_copy", "d-d"},  {"index_fill", "d-d"},    {"index_put", "dd"},     {"index_select", "d-"},
     {"index_tensors", "d"}, {"masked_fill", "d-d"}, {"masked_scatter", "d-d"}, {"masked_select", "d-"},
     {"put", "d-d"},       {"roll", "d"},          {"rot90", "d"},           {"scatter", "d-d"},      {"stack", "d"},
-    {"take", "d-"},       {"take_diagonal", "d"}, {"take_rows", "d"},       {"undiagonal", "d"},
+    {"take", "d-"},       {"take_rows", "d"},       {"undiagonal", "d"},
     {"where", "-dd"},
 };
 

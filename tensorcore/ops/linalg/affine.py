@@ -12,7 +12,7 @@ from tensorcore.ops import rules
 from tensorcore.ops.calls import PLAIN_FLOATS, apply
 from tensorcore.ops.define import Op, same
 from tensorcore.ops.inplace import is_free
-from tensorcore.ops.kinds import FLOATING, operation
+from tensorcore.ops.kinds import COMPLEX, FLOATING, operation
 from tensorcore.ops.linalg.products import (
     adjoint_times,
     conjugate,
@@ -64,7 +64,10 @@ _PLAIN = frozenset([int, float])
 _addmm, _addmv, _baddbmm = _adding("addmm"), _adding("addmv"), _adding("baddbmm")
 
 
-@before("add_product", record, FLOATING)
+_FIELDS = FLOATING | COMPLEX
+
+
+@before("add_product", record, _FIELDS)
 def _add_product(
     op: Op, input: Tensor, x: Tensor, y: Tensor, dims: tuple[int, int], beta: Any, alpha: Any, out: Any
 ) -> Tensor:
@@ -75,7 +78,7 @@ def _add_product(
         and type(input) is Tensor
         and x.dtype is y.dtype is input.dtype
         and x.device is y.device is input.device
-        and x.dtype in FLOATING
+        and x.dtype in _FIELDS
         and (type(beta) is int or type(beta) is float)
         and (type(alpha) is int or type(alpha) is float)
         and out is None
@@ -180,13 +183,13 @@ def addbmm(
 
 
 def _plain_addr(input: Any, vec1: Any, vec2: Any, beta: Any, alpha: Any, **place: Any) -> Any:
-    """``addr`` of floats that are not recorded as a native array, which may have a ``place``; None for other calls."""
+    """``addr`` of numbers that are not recorded as a native array, which may have a ``place``; None for other calls."""
     if not (type(input) is type(vec1) is type(vec2) is Tensor and input.dtype is vec1.dtype is vec2.dtype):
         return None
     device, dtype, x = input.device, input.dtype, input.native
     first, second = vec1.native.shape, vec2.native.shape
     if (
-        dtype not in PLAIN_FLOATS
+        not (dtype in PLAIN_FLOATS or (dtype.is_complex and not place))
         or type(alpha) not in _PLAIN
         or type(beta) not in _PLAIN
         or not beta
@@ -198,15 +201,14 @@ def _plain_addr(input: Any, vec1: Any, vec2: Any, beta: Any, alpha: Any, **place
         or not device.is_contiguous(x)
     ):
         return None
-    kernel, natives, options = (
-        device.kernels["addr"],
-        (x, vec1.native, vec2.native),
-        {"beta": beta, "alpha": alpha, **place},
-    )
+    name, natives, options = "addr", (x, vec1.native, vec2.native), {"beta": beta, "alpha": alpha, **place}
+    if dtype.is_complex:  # a column by a row
+        name, natives = "addmm", (x, in_shape(device, vec1.native, (*first, 1)), in_shape(device, vec2.native, (1, *second)))
+    kernel = device.kernels[name]
     try:
         return kernel(*natives, **options) if kernel else None
     except MemoryError as error:
-        return again(device, "addr", natives, options, error)
+        return again(device, name, natives, options, error)
 
 
 def _addr_over(input: Tensor, vectors: tuple[Any, ...], beta: Any = 1, alpha: Any = 1, **others: Any) -> bool:

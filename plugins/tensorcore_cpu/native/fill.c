@@ -69,12 +69,31 @@ static bool fill_around(PyArrayObject *x, native_type type, PyObject *number, np
     return true;
 }
 
+/* Complex numbers with parts of that type are filled alike. */
+static bool fill_pairs(PyArrayObject *x, native_type type, PyObject *number) {
+    float narrow[2];
+    const bool is_complex = PyComplex_CheckExact(number);
+    if (!is_complex && !holds(type, number))
+        return false;
+    const Py_complex value = is_complex ? PyComplex_AsCComplex(number) : (Py_complex){PyFloat_AsDouble(number), 0};
+    const double parts[2] = {value.real, value.imag};
+    for (int i = 0; type == TYPE_F32 && i < 2; i++) {
+        if (isfinite(parts[i]) && fabs(parts[i]) > FLT_MAX)
+            return false;
+        narrow[i] = (float)parts[i];
+    }
+    fill_run run = {PyArray_BYTES(x), type == TYPE_F32 ? (const char *)narrow : (const char *)parts, 2 * TYPE_SIZE[type]};
+    native_parallel(PyArray_SIZE(x), GRAIN / run.size, fill_part, &run);
+    return true;
+}
+
 bool native_fill(PyArrayObject *x, native_type type, PyObject *number) { return fill_around(x, type, number, 0, 0); }
 
 static PyObject *run_fill(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
-    native_type type = nargs == 2 && !kwnames ? native_array_type(args[0]) : TYPE_NONE;
+    const native_type parts = nargs == 2 && !kwnames ? native_complex_type(args[0]) : TYPE_NONE;
+    const native_type type = parts != TYPE_NONE ? parts : nargs == 2 && !kwnames ? native_array_type(args[0]) : TYPE_NONE;
     PyArrayObject *x = (PyArrayObject *)args[0];
-    if (type == TYPE_NONE || !PyArray_ISONESEGMENT(x) || !PyArray_ISWRITEABLE(x) || !native_fill(x, type, args[1]))
+    if (type == TYPE_NONE || !PyArray_ISONESEGMENT(x) || !PyArray_ISWRITEABLE(x) || !(parts == TYPE_NONE ? native_fill : fill_pairs)(x, type, args[1]))
         return NULL;
     return Py_NewRef(args[0]);
 }
@@ -90,12 +109,16 @@ static PyObject *run_full(const native_kernel *kernel, PyObject *const *args, Py
             return NULL;
     if (ndim < 0 || !(descr = PyObject_GetAttr(dtype, numpy_name)))
         return NULL;
-    native_type type = native_descr_type(descr);
+    const native_type type = native_descr_type(descr);
+    const int number = PyArray_DescrCheck(descr) ? ((PyArray_Descr *)descr)->type_num : NPY_NOTYPE;
+    const native_type parts = number == NPY_CFLOAT ? TYPE_F32 : number == NPY_CDOUBLE ? TYPE_F64 : TYPE_NONE;
     Py_DECREF(descr);
-    PyArrayObject *made = type == TYPE_NONE ? NULL : native_empty(ndim, shape, type);
+    PyArrayObject *made = type != TYPE_NONE    ? native_empty(ndim, shape, type)
+                          : parts != TYPE_NONE ? native_empty_complex(ndim, shape, parts)
+                                               : NULL;
     if (!made)
         PyErr_Clear(); /* the other kernel says that there is no room */
-    else if (!native_fill(made, type, args[1]))
+    else if (!(type != TYPE_NONE ? native_fill(made, type, args[1]) : fill_pairs(made, parts, args[1])))
         Py_CLEAR(made);
     return (PyObject *)made;
 }

@@ -45,7 +45,7 @@ struct native_kernel {
     /* Whether `lay` keeps to row-major order, up to three dims alone, or to the order of the arguments: C does it where it can. */
     bool known, low, aligned;
     const char *rounds; /* what halves.c says of its results; NULL where half types are not for `run` */
-    const char *moves;  /* what moves.c says of its arguments; NULL where it does more than move elements */
+    const struct native_moving *moves; /* what moves.c says of its arguments; NULL where it does more than move elements or add them up */
 };
 
 /* Finds the options called names[0..count) (interned strings): values[i] is a borrowed reference, NULL where not

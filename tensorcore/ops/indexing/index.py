@@ -270,7 +270,7 @@ def _checked(op: str, input: Any, indices: Any, values: Any) -> tuple[Any, ...]:
 def number_of(self: Tensor, value: Any) -> Tensor:
     """A number as a 0-d tensor of the dtype and on the device of ``self``."""
     dtype = self.dtype
-    if (type(value) is float or type(value) is int) and dtype.is_floating_point:
+    if (type(value) is float or type(value) is int) and (dtype.is_floating_point or dtype.is_complex):
         return new_tensor(self.device.kernels["full"]((), value, dtype=dtype), dtype, self.device)
     if type(value) is int and (
         (dtype in PLAIN_INTEGERS and LOWEST <= value <= HIGHEST) or (0 <= value < 128 and dtype.kind == "integer")

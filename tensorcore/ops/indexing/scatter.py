@@ -14,7 +14,7 @@ from tensorcore.ops.indexing.index import nothing
 from tensorcore.ops.indexing.parse import check_places, check_scattered, long
 from tensorcore.ops.indexing.scatter_gradients import REDUCED, padded
 from tensorcore.ops.indexing.writing import both, call, picked, quick, renamed, same_dtype, scalar
-from tensorcore.ops.kinds import BOOL, INTEGER, operation
+from tensorcore.ops.kinds import BOOL, COMPLEX, INTEGER, operation
 from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.output import store
 from tensorcore.ops.samples import index as samples
@@ -46,7 +46,10 @@ _scatter_value = renamed(_scatter, 1)
 # How they are called
 
 _MEANS = INTEGER | PLAIN_FLOATS
-_REDUCES = BOOL | _MEANS
+_KNOWN = {
+    "sum": BOOL | COMPLEX | _MEANS, "prod": BOOL | COMPLEX | _MEANS, "mean": COMPLEX | _MEANS,
+    "amax": BOOL | _MEANS, "amin": BOOL | _MEANS,
+}  # fmt: skip
 
 
 @before("usual_places", dtypes.int64)
@@ -188,7 +191,8 @@ def scatter_reduce(name: str, write: bool, input: Tensor, dim: int, index: Tenso
         reduce: ``sum``, ``prod``, ``mean``, ``amax`` or ``amin``.
         include_self: whether what is in ``input`` counts in places that ``index`` names.
     """
-    if reduce in ("sum", "prod", "mean", "amax", "amin") and input.dtype in (_MEANS if reduce == "mean" else _REDUCES):
+    complete = input.dtype.is_complex and (input.node is not None or src.node is not None)  # which has something to say then
+    if reduce in _KNOWN and input.dtype in _KNOWN[reduce] and not complete:
         at = _usual(input, dim, index, src)
         if at >= 0:
             options = {"dim": at, "reduce": reduce, "include_self": include_self}

@@ -9,7 +9,7 @@ from tensorcore.dtypes import kind_of
 from tensorcore.errors import ArgumentTypeError, DtypeError, UnsupportedDtype
 from tensorcore.ops.calls import PLAIN_FLOATS
 from tensorcore.ops.define import Op
-from tensorcore.ops.kinds import BOOL, FLOATING, INTEGER, REAL, alias, composite, elementwise, method, operation
+from tensorcore.ops.kinds import BOOL, COMPLEX, FLOATING, INTEGER, REAL, alias, composite, elementwise, method, operation
 from tensorcore.ops.mixed import explain
 from tensorcore.ops.operands import (
     NARROW,
@@ -43,6 +43,10 @@ _results: dict[Any, Any] = {}
 dtypes.remembered.append(_results)
 
 
+_FIELDS = FLOATING | COMPLEX
+complex_number = type(1j)  # `complex` is a function of tensors here
+
+
 def _rank(one: Any) -> Any:
     return (one.dtype, not one.native.shape) if type(one) is Tensor else type(one)
 
@@ -60,7 +64,7 @@ def _met(condition: Any, input: Any, other: Any) -> Tensor | None:
             if one.device is not device or one.node is not None:
                 return None
             natives.append(one.native if one.dtype is final else device.kernels["cast"](one.native, dtype=final))
-        elif type(one) is float or -128 < one < 128:
+        elif type(one) is float or (type(one) is not complex_number and -128 < one < 128):
             natives.append(float(one) if final.is_floating_point else one)
         else:
             return None
@@ -125,7 +129,7 @@ def where(condition: Tensor, input: Any = None, other: Any = None, *, out: Tenso
             [
                 (one.dtype is first.dtype and one.device is first.device)
                 if isinstance(one, Tensor)
-                else (first.dtype.is_floating_point and (type(one) is float or type(one) is int))
+                else (first.dtype in _FIELDS and (type(one) is float or type(one) is int))
                 or (first.dtype.kind == "integer" and type(one) is int and 0 <= one < 128)  # which each of them holds
                 for one in (input, other)
             ]
@@ -156,7 +160,7 @@ def where(condition: Tensor, input: Any = None, other: Any = None, *, out: Tenso
         made = new_tensor(device.kernels["where"](choice, *natives), final, device)
     except Exception as error:
         raise explain(_where, (condition, input, other), error) from error
-    if final not in NARROW and (final.is_floating_point or final in PLAIN_INTEGERS):
+    if final not in NARROW and (final.is_floating_point or final.is_complex or final in PLAIN_INTEGERS):
         _results[device, *given] = final
     if mode.enabled and any([isinstance(one, Tensor) and one.node is not None for one in (input, other)]):
         record(_where, (condition, input, other), None, made)
@@ -309,7 +313,7 @@ fmin = elementwise(
 )  # fmt: skip
 
 
-@composite(inputs="input", quick=FLOATING, takes=FLOATING, writes=True, samples=samples.unary,
+@composite(inputs="input", quick=FLOATING | COMPLEX, takes=FLOATING | COMPLEX, writes=True, samples=samples.unary,
            grads=dict(input=lambda g, input: where(input.isfinite(), g, 0.0)))  # fmt: skip
 def nan_to_num(
     input: Tensor,

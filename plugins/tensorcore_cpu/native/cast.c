@@ -102,6 +102,8 @@ static PyObject *run_cast(const native_kernel *kernel, PyObject *const *args, Py
 
 static PyObject *run_clone(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     native_type type = nargs == 1 && !kwnames ? native_array_type(args[0]) : TYPE_NONE;
+    if (nargs == 1 && !kwnames && native_complex_type(args[0]) != TYPE_NONE && PyArray_IS_C_CONTIGUOUS((PyArrayObject *)args[0]))
+        return PyArray_NewCopy((PyArrayObject *)args[0], NPY_CORDER);
     return type == TYPE_NONE || repeats((PyArrayObject *)args[0]) ? NULL
                                                                   : copied((PyArrayObject *)args[0], type, type, NULL);
 }
@@ -109,6 +111,8 @@ static PyObject *run_clone(const native_kernel *kernel, PyObject *const *args, P
 static PyObject *run_contiguous(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs,
                                 PyObject *kwnames) {
     native_type type = nargs == 1 && !kwnames ? native_array_type(args[0]) : TYPE_NONE;
+    if (nargs == 1 && !kwnames && native_complex_type(args[0]) != TYPE_NONE)
+        return PyArray_NewCopy((PyArrayObject *)args[0], NPY_CORDER);
     if (type == TYPE_NONE)
         return NULL;
     PyArrayObject *array = (PyArrayObject *)args[0], *out = native_empty(PyArray_NDIM(array), PyArray_DIMS(array), type);

@@ -67,30 +67,6 @@ static PyObject *as_integers(PyObject *one) {
     return PyLong_FromLongLong(bits);
 }
 
-/* An array with one dim more: of two elements that lie `step` bytes apart and have that type. A new reference. */
-static PyObject *with_pairs(PyArrayObject *x, PyArray_Descr *descr, npy_intp step) {
-    const int ndim = PyArray_NDIM(x);
-    npy_intp shape[NATIVE_DIMS + 1], strides[NATIVE_DIMS + 1];
-    memcpy(shape, PyArray_DIMS(x), (size_t)ndim * sizeof *shape);
-    memcpy(strides, PyArray_STRIDES(x), (size_t)ndim * sizeof *strides);
-    shape[ndim] = 2;
-    strides[ndim] = step;
-    PyObject *made = PyArray_NewFromDescr(&PyArray_Type, descr, ndim + 1, shape, strides, PyArray_DATA(x), PyArray_FLAGS(x) & NPY_ARRAY_WRITEABLE, NULL);
-    if (made && PyArray_SetBaseObject((PyArrayObject *)made, Py_NewRef((PyObject *)x)))
-        Py_CLEAR(made);
-    return made;
-}
-
-/* The complex numbers of pairs: a new reference. */
-static PyObject *without_pairs(PyArrayObject *pairs, native_type type) {
-    PyObject *made = PyArray_NewFromDescr(&PyArray_Type, PyArray_DescrFromType(type == TYPE_F32 ? NPY_CFLOAT : NPY_CDOUBLE),
-                                          PyArray_NDIM(pairs) - 1, PyArray_DIMS(pairs), PyArray_STRIDES(pairs), PyArray_DATA(pairs),
-                                          NPY_ARRAY_WRITEABLE, NULL);
-    if (made && PyArray_SetBaseObject((PyArrayObject *)made, Py_NewRef((PyObject *)pairs)))
-        Py_CLEAR(made);
-    return made;
-}
-
 /* What a kernel of floats gets for an argument; NULL, with an exception or without, for what is not in row-major order or of that type. */
 static PyObject *as_pairs(PyObject *one, native_type type, bool number) {
     if (PyList_CheckExact(one) && number) {
@@ -108,13 +84,13 @@ static PyObject *as_pairs(PyObject *one, native_type type, bool number) {
         PyArrayObject *x = (PyArrayObject *)one;
         if (native_complex_type(one) != type || PyArray_NDIM(x) == NATIVE_DIMS || !PyArray_IS_C_CONTIGUOUS(x))
             return NULL;
-        return with_pairs(x, PyArray_DescrFromType(type == TYPE_F32 ? NPY_FLOAT : NPY_DOUBLE), TYPE_SIZE[type]);
+        return native_as_pairs(x, type);
     }
     if (!number) {
         const native_type places = native_array_type(one);
         if ((places != TYPE_I64 && places != TYPE_BOOL) || PyArray_NDIM((PyArrayObject *)one) == NATIVE_DIMS)
             return NULL;
-        return with_pairs((PyArrayObject *)one, (PyArray_Descr *)Py_NewRef(PyArray_DESCR((PyArrayObject *)one)), 0);
+        return native_with_pairs((PyArrayObject *)one, (PyArray_Descr *)Py_NewRef(PyArray_DESCR((PyArrayObject *)one)), 0);
     }
     float small[2];
     if (!parts_of(one, small, type))
@@ -183,6 +159,6 @@ PyObject *native_moved(const native_kernel *kernel, PyObject *const *args, Py_ss
     if (PyArray_TYPE((PyArrayObject *)made) == NPY_INT64)
         Py_SETREF(made, seen_as(made, NPY_CFLOAT));
     else if (paired && native_complex_type(made) == TYPE_NONE)
-        Py_SETREF(made, without_pairs((PyArrayObject *)made, type));
+        Py_SETREF(made, native_of_pairs((PyArrayObject *)made, type));
     return made;
 }

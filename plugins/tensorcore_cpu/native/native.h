@@ -86,6 +86,12 @@ native_type native_complex_type(PyObject *object);
 PyArrayObject *native_empty_complex(int ndim, const npy_intp *shape, native_type type);
 PyArrayObject *native_empty_complex_ordered(int ndim, const npy_intp *shape, native_type type, const int *axes);
 
+/* An array with one dim more, of two elements that lie `step` bytes apart and have that type, which is taken over; the parts of complex
+   numbers so; and complex numbers of such parts. New references to views of at most NATIVE_DIMS dims before. */
+PyObject *native_with_pairs(PyArrayObject *x, PyArray_Descr *descr, npy_intp step);
+PyObject *native_as_pairs(PyArrayObject *x, native_type type);
+PyObject *native_of_pairs(PyArrayObject *pairs, native_type type);
+
 int native_numpy_init(void);
 int native_arrays_init(void);
 PyObject *native_set_bfloat16(PyObject *module, PyObject *descr);
@@ -337,6 +343,9 @@ int lapack_init(void);
 
 extern const native_spec complex_numbers_kernels[];
 int complex_numbers_init(void);
+
+extern const native_spec complex_reductions_kernels[];
+int complex_reductions_init(void);
 
 extern const native_spec distance_gradients_kernels[];
 int distance_gradients_init(void);

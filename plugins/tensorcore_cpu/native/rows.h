@@ -95,6 +95,12 @@ static inline npy_intp native_grain(npy_intp grain, npy_intp size) {
 typedef enum { EXTENT_SUM, EXTENT_LARGEST, EXTENT_SMALLEST, EXTENT_EUCLID } native_extent;
 PyObject *native_reduced_along(PyObject *x, native_extent kind, PyObject *dim, PyObject *keepdim);
 
+/* The variance, or its root, of floats along some dims, or a tuple of it and the mean; NULL, with an exception or without. */
+PyObject *native_spread_along(PyObject *x, double correction, bool root, bool with_mean, PyObject *dim, PyObject *keepdim);
+
+/* The norm of an order of floats along some dims; NULL, with an exception or without. */
+PyObject *native_norm_along(PyObject *x, double power, PyObject *dim, PyObject *keepdim);
+
 typedef double (*native_part)(void *context, npy_intp begin, npy_intp end);
 
 /* The sum of part(begin, end) over pieces of `grain` of [0, count): the same whatever the number of threads.

@@ -161,7 +161,7 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
 
     def norm(x: Native, *, p: float, dim: Dims = None, keepdim: bool = False) -> Native:
         kind = x.dtype
-        if kind.kind == "c" and p == 2 and x.flags.c_contiguous and x.size:
+        if kind.kind == "c" and p == 2 and x.flags.c_contiguous and x.size and x.ndim:
             # Of both parts: squares of sizes are sums of their squares.
             parts, dims = (
                 x.view(x.real.dtype).reshape((*x.shape, 2)),

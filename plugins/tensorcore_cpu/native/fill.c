@@ -73,7 +73,7 @@ static bool fill_around(PyArrayObject *x, native_type type, PyObject *number, np
 static bool fill_pairs(PyArrayObject *x, native_type type, PyObject *number) {
     float narrow[2];
     const bool is_complex = PyComplex_CheckExact(number);
-    if (!is_complex && !holds(type, number))
+    if ((uintptr_t)PyArray_DATA(x) % sizeof(uint64_t) || (!is_complex && !holds(type, number)))
         return false;
     const Py_complex value = is_complex ? PyComplex_AsCComplex(number) : (Py_complex){PyFloat_AsDouble(number), 0};
     const double parts[2] = {value.real, value.imag};

@@ -5,13 +5,13 @@
 #include <math.h>
 #include <string.h>
 
-/* For each argument: `d` for numbers that move; in pairs also `i` for an index or a mask with a place for each of them, `m` for one written out. */
+/* For each argument: `d` for numbers that move; in pairs also `i` for an index or a mask with a place for each of them. */
 static const native_moving MOVING[] = {
     {"cat", "d", "d"},          {"constant_pad", "d"},     {"edge_pad", "d"},           {"embedding", "d-"},         {"flip", "d"},
-    {"gather", "d-", "di"},     {"index_add", NULL, "d-d"}, {"index_copy", "d-d", "d-d"}, {"index_fill", "d-d"},       {"index_put", "dd", "dd"},
-    {"index_select", "d-", "d-"}, {"index_tensors", "d", "d"}, {"masked_fill", "d-d", "did"}, {"masked_scatter", "d-d", "dmd"}, {"masked_select", "d-"},
+    {"gather", "d-", "di"},     {"index_add", NULL, "d-d"}, {"index_copy", "d-d"}, {"index_fill", "d-d"},       {"index_put", "dd", "dd"},
+    {"index_select", "d-", "d-"}, {"index_tensors", "d", "d"}, {"masked_fill", "d-d", "did"}, {"masked_scatter", "d-d"}, {"masked_select", "d-"},
     {"nan_to_num", NULL, "d"},
-    {"roll", "d"},             {"rot90", "d"},              {"scatter", "d-d", "did"},   {"stack", "d", "d"},
+    {"roll", "d"},             {"rot90", "d"},              {"scatter", "d-d"},   {"stack", "d", "d"},
     {"take", "d-"},             {"take_rows", "d", "d"},   {"undiagonal", "d"},         {"where", "-dd", "idd"},
 };
 
@@ -142,8 +142,6 @@ PyObject *native_moved(const native_kernel *kernel, PyObject *const *args, Py_ss
             given[count] = moved || (!name && kinds[count] != '-') ? as_pairs(one, type, moved) : Py_NewRef(one);
         else
             given[count] = moved ? as_integers(one) : Py_NewRef(one);
-        if (paired && !name && given[count] && kinds[count] == 'm')
-            Py_SETREF(given[count], PyArray_NewCopy((PyArrayObject *)given[count], NPY_CORDER));
         for (Py_ssize_t i = 0; name && moved && i < nargs; i++)
             if (given[count] && one == args[i]) /* one array for a kernel that writes over it, too */
                 Py_SETREF(given[count], Py_NewRef(given[i]));

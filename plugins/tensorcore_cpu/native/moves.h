@@ -5,7 +5,7 @@
 #include "native.h"
 
 /* A letter for each positional argument of a kernel: `d` for the elements that move. In `pairs`, a dim more, `i` stands for an index or a
-   mask with a place for each of them, `m` for one that is written out; NULL where the kernel cannot be called so. `moves` is NULL where it adds elements up. */
+   mask with a place for each of them; NULL where the kernel cannot be called so. `moves` is NULL where it adds elements up. */
 typedef struct native_moving {
     const char *name, *moves, *pairs;
 } native_moving;

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 import tensorcore
+from tensorcore.plugin import dtypes
 
-from .native import FOLDS, kernel, needs_native
+from .native import FOLDS, kernel, layouts, needs_native
 from .test_native_complex_formulas import pairs
 
 pytestmark = needs_native
@@ -42,7 +43,9 @@ def test_norms_of_what_is_not_finite(isa, dtype, p):
     for values in ([inf, 1j], [complex(1, inf), 2], [nan, 1j], [complex(0, nan), 2], []):
         if values or not np.isinf(p):
             x = np.array(values, dtype)
-            np.testing.assert_array_equal(native(x, p=p, dim=None, keepdim=False), numpy(x, p=p, dim=None, keepdim=False))
+            np.testing.assert_array_equal(
+                native(x, p=p, dim=None, keepdim=False), numpy(x, p=p, dim=None, keepdim=False)
+            )
     assert_alike(native(np.array(3 - 4j, dtype), p=p, dim=None, keepdim=False), 5, np.zeros(0, dtype).real.dtype)
 
 
@@ -75,3 +78,36 @@ def test_threads_change_nothing(isa, dtype):
     finally:
         tensorcore.set_num_threads(before)
     assert made[0] == made[1]
+
+
+@pytest.mark.parametrize("layout", sorted(layouts(np.zeros(9))))
+@pytest.mark.parametrize("dtype", _DTYPES)
+def test_what_is_not_zero(isa, dtype, layout):
+    """A number counts where either part does, a NaN too; it is listed, counted, and looked for along dims."""
+    random = np.random.default_rng(3)
+    values = (random.integers(-1, 2, 67) + 1j * random.integers(-1, 2, 67)).astype(dtype)
+    values[3:6] = complex(0, np.nan), complex(np.nan, 0), complex(0, -0.0)
+    x = layouts(values)[layout]
+    whole, along = {"dim": None, "keepdim": False}, [{"dim": (0,), "keepdim": True}] if x.ndim else []
+    for name, calls in {
+        "nonzero": [{}], "nonzero_by_dim": [{}], "any": [whole, *along], "all": [whole, *along],
+        "count_nonzero": [{"dim": None}, *[{"dim": (0,)} for _ in along]],
+    }.items():  # fmt: skip
+        native, numpy = kernel(name)
+        for options in calls:
+            got, expected = native(x, **options), numpy(x, **options)
+            for one, other in zip(*[made if type(made) is tuple else (made,) for made in (got, expected)], strict=True):
+                assert one.dtype == other.dtype
+                np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("given", [np.float32, np.float64, *_DTYPES])
+@pytest.mark.parametrize("into", [dtypes.complex64, dtypes.complex128], ids=lambda one: one.name)
+def test_numbers_become_complex_ones(isa, given, into):
+    """Of one precision or the other, real ones with no imaginary part."""
+    native, numpy = kernel("cast")
+    for x in layouts(
+        pairs(np.complex128).astype(given) if given in _DTYPES else pairs(np.complex128).real.astype(given)
+    ).values():
+        np.testing.assert_array_equal(native(x, dtype=into), numpy(x, dtype=into))
+        assert native(x, dtype=into).dtype == into.numpy

@@ -142,7 +142,9 @@ def test_windows_of_complex_numbers(isa, dtype):
     assert_same(columns, numpy(x, **options))
     assert_same(native(x.swapaxes(0, 1), **options), numpy(x.swapaxes(0, 1), **options))
     native, numpy = kernel("fold")
-    np.testing.assert_allclose(native(columns, shape=x.shape, **options), numpy(columns, shape=x.shape, **options), rtol=1e-6)
+    np.testing.assert_allclose(
+        native(columns, shape=x.shape, **options), numpy(columns, shape=x.shape, **options), rtol=1e-6
+    )
 
 
 @pytest.mark.parametrize("name", sorted(layouts(np.zeros(9))))

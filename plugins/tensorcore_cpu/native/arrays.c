@@ -109,6 +109,13 @@ native_type native_dtype_type(PyObject *dtype) {
     return type;
 }
 
+native_type native_dtype_parts(PyObject *dtype) {
+    PyObject *descr = PyObject_GetAttr(dtype, numpy_name);
+    const int number = descr && PyArray_DescrCheck(descr) ? ((PyArray_Descr *)descr)->type_num : NPY_NOTYPE;
+    Py_XDECREF(descr);
+    return number == NPY_CFLOAT ? TYPE_F32 : number == NPY_CDOUBLE ? TYPE_F64 : TYPE_NONE;
+}
+
 /* Arrays */
 
 /* Takes the reference to the dtype. */

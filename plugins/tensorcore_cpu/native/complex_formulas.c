@@ -92,12 +92,13 @@ static PyObject *run_pow(const native_kernel *kernel, PyObject *const *args, Py_
     static const complex_op any = {COMPLEX_pow, 2, 1 << 9};
     PyObject *options[OPTIONS] = {NULL}, *one, *made;
     double power = 0;
-    if (nargs != 2 || (kwnames && !native_options(args, nargs, kwnames, names, 1, options)) || native_complex_type(args[0]) == TYPE_NONE)
+    if (nargs != 2 || (kwnames && !native_options(args, nargs, kwnames, names, 1, options)) ||
+        (native_complex_type(args[0]) == TYPE_NONE && native_complex_type(args[1]) == TYPE_NONE))
         return NULL;
     const bool number = native_double(args[1], &power), over = power == -1 || power == -2, whole = power == 2 || power == 3;
     if (!number || !(over || whole) || !native_is_none(options[OUT])) {
         complex_run run = {NULL, {1, 0}};
-        return computed(&any, &run, args, (const bool[]){false, true}, options[OUT]);
+        return computed(&any, &run, args, (const bool[]){true, true}, options[OUT]);
     }
     made = power == -1 ? Py_NewRef(args[0]) : native_complex_pair(COMPLEX_mul, args[0], args[0], NULL);
     if (made && power == 3)

@@ -99,7 +99,7 @@ static PyObject *run_fill(const native_kernel *kernel, PyObject *const *args, Py
 }
 
 static PyObject *run_full(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
-    PyObject *dtype, *descr;
+    PyObject *dtype;
     npy_intp shape[NATIVE_DIMS];
     if (nargs != 2 || !kwnames || !native_options(args, nargs, kwnames, &dtype_name, 1, &dtype) || !dtype)
         return NULL;
@@ -107,12 +107,11 @@ static PyObject *run_full(const native_kernel *kernel, PyObject *const *args, Py
     for (int i = 0; i < ndim; i++)
         if (shape[i] < 0)
             return NULL;
-    if (ndim < 0 || !(descr = PyObject_GetAttr(dtype, numpy_name)))
+    if (ndim < 0)
         return NULL;
-    const native_type type = native_descr_type(descr);
-    const int number = PyArray_DescrCheck(descr) ? ((PyArray_Descr *)descr)->type_num : NPY_NOTYPE;
-    const native_type parts = number == NPY_CFLOAT ? TYPE_F32 : number == NPY_CDOUBLE ? TYPE_F64 : TYPE_NONE;
-    Py_DECREF(descr);
+    const native_type type = native_dtype_type(dtype), parts = type == TYPE_NONE && !PyErr_Occurred() ? native_dtype_parts(dtype) : TYPE_NONE;
+    if (PyErr_Occurred())
+        return NULL;
     PyArrayObject *made = type != TYPE_NONE    ? native_empty(ndim, shape, type)
                           : parts != TYPE_NONE ? native_empty_complex(ndim, shape, parts)
                                                : NULL;

@@ -79,6 +79,9 @@ static inline int native_log_size(int size) { return size == 8 ? 3 : size / 2; }
 /* The same of a dtype of tensorcore; TYPE_NONE with an exception, or without where it is another one. */
 native_type native_dtype_type(PyObject *dtype);
 
+/* The type of the parts of such a dtype's complex numbers; TYPE_NONE with an exception, or without where it is another one. */
+native_type native_dtype_parts(PyObject *dtype);
+
 /* The type of the parts of an array of complex numbers, TYPE_F32 or TYPE_F64; TYPE_NONE for anything else. */
 native_type native_complex_type(PyObject *object);
 

@@ -13,6 +13,9 @@ native_type native_real_type(PyObject *object);
    is not there. What lies crosswise is turned over tile by tile, on threads. */
 PyArrayObject *native_flipped(PyArrayObject *x, native_type type, const npy_intp *dims, int count);
 
+/* Which complex numbers are not zero, as bools in row-major order: a new reference; NULL with an exception. */
+PyArrayObject *native_not_zero(PyObject *array);
+
 /* The array itself or a copy of it in row-major order: a new reference; NULL with an exception. */
 PyArrayObject *native_dense(PyObject *array);
 

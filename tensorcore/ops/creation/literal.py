@@ -80,8 +80,10 @@ def as_scalar(op: str, value: Any, wanted: dtype, shape: Any = ()) -> Any:
 
     As in PyTorch, a half float of no dims takes numbers over its largest as infinity, an array of them does not.
     """
-    if (type(value) is float or type(value) is int) and -65504 <= value <= 65504 and (
-        wanted.is_floating_point or wanted.is_complex
+    if (
+        (type(value) is float or type(value) is int)
+        and -65504 <= value <= 65504
+        and (wanted.is_floating_point or wanted.is_complex)
     ):
         return float(value)  # which every floating dtype holds
     if type(value) is complex and wanted.is_complex and abs(value.real) <= 65504 and abs(value.imag) <= 65504:

@@ -191,7 +191,9 @@ def scatter_reduce(name: str, write: bool, input: Tensor, dim: int, index: Tenso
         reduce: ``sum``, ``prod``, ``mean``, ``amax`` or ``amin``.
         include_self: whether what is in ``input`` counts in places that ``index`` names.
     """
-    complete = input.dtype.is_complex and (input.node is not None or src.node is not None)  # which has something to say then
+    complete = input.dtype.is_complex and (
+        input.node is not None or src.node is not None
+    )  # which has something to say then
     if reduce in _KNOWN and input.dtype in _KNOWN[reduce] and not complete:
         at = _usual(input, dim, index, src)
         if at >= 0:

@@ -203,7 +203,10 @@ def _plain_addr(input: Any, vec1: Any, vec2: Any, beta: Any, alpha: Any, **place
         return None
     name, natives, options = "addr", (x, vec1.native, vec2.native), {"beta": beta, "alpha": alpha, **place}
     if dtype.is_complex:  # a column by a row
-        name, natives = "addmm", (x, in_shape(device, vec1.native, (*first, 1)), in_shape(device, vec2.native, (1, *second)))
+        name, natives = (
+            "addmm",
+            (x, in_shape(device, vec1.native, (*first, 1)), in_shape(device, vec2.native, (1, *second))),
+        )
     kernel = device.kernels[name]
     try:
         return kernel(*natives, **options) if kernel else None

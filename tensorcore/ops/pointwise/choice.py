@@ -9,7 +9,18 @@ from tensorcore.dtypes import kind_of
 from tensorcore.errors import ArgumentTypeError, DtypeError, UnsupportedDtype
 from tensorcore.ops.calls import PLAIN_FLOATS
 from tensorcore.ops.define import Op
-from tensorcore.ops.kinds import BOOL, COMPLEX, FLOATING, INTEGER, REAL, alias, composite, elementwise, method, operation
+from tensorcore.ops.kinds import (
+    BOOL,
+    COMPLEX,
+    FLOATING,
+    INTEGER,
+    REAL,
+    alias,
+    composite,
+    elementwise,
+    method,
+    operation,
+)
 from tensorcore.ops.mixed import explain
 from tensorcore.ops.operands import (
     NARROW,
@@ -44,7 +55,7 @@ dtypes.remembered.append(_results)
 
 
 _FIELDS = FLOATING | COMPLEX
-complex_number = type(1j)  # `complex` is a function of tensors here
+_SMALL = frozenset([int, bool])  # numbers that have an order
 
 
 def _rank(one: Any) -> Any:
@@ -64,7 +75,7 @@ def _met(condition: Any, input: Any, other: Any) -> Tensor | None:
             if one.device is not device or one.node is not None:
                 return None
             natives.append(one.native if one.dtype is final else device.kernels["cast"](one.native, dtype=final))
-        elif type(one) is float or (type(one) is not complex_number and -128 < one < 128):
+        elif type(one) is float or (type(one) in _SMALL and -128 < one < 128):
             natives.append(float(one) if final.is_floating_point else one)
         else:
             return None

@@ -10,7 +10,7 @@ from tensorcore.errors import ArgumentTypeError, ShapeError, UnsupportedDtype
 from tensorcore.ops import rules
 from tensorcore.ops.calls import PLAIN_FLOATS
 from tensorcore.ops.define import Op
-from tensorcore.ops.indexing.index import nothing
+from tensorcore.ops.indexing.index import nothing, number_of
 from tensorcore.ops.indexing.parse import check_places, check_scattered, long
 from tensorcore.ops.indexing.scatter_gradients import REDUCED, padded
 from tensorcore.ops.indexing.writing import both, call, picked, quick, renamed, same_dtype, scalar
@@ -149,7 +149,10 @@ def scatter(name: str, write: bool, input: Tensor, dim: int, index: Tensor, src:
         return call(_scatter, (input, index, src), {"dim": at}, ShapeError, write) if made is None else made
     given = isinstance(src, Tensor)
     if not given and reduce is None and (at := _usual(input, dim, index, input)) >= 0:
-        src = scalar(name, input, src).expand(index.native.shape)  # type: ignore[attr-defined]
+        if type(src) is float or type(src) is int:
+            src = number_of(input, src, tuple(index.native.shape))
+        else:
+            src = scalar(name, input, src).expand(index.native.shape)  # type: ignore[attr-defined]
         return call(_scatter_value, (input, index, src), {"dim": at}, ShapeError, write)
     index = long(name, index, empty=True)
     if given:

@@ -17,7 +17,7 @@ from tensorcore.ops.kinds import COMPLEX, FLOATING, INTEGER, operation
 from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.output import store
 from tensorcore.ops.pointwise.arithmetic import mul
-from tensorcore.ops.pointwise.complex import conjugate as _conj
+from tensorcore.ops.pointwise.complex import _conj
 from tensorcore.ops.record import record
 from tensorcore.ops.samples import nn as samples
 from tensorcore.ops.shapes.shape import in_shape

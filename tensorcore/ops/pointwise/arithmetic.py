@@ -31,7 +31,7 @@ from tensorcore.ops.output import check_apart, store
 from tensorcore.ops.pointwise.choice import where
 from tensorcore.ops.pointwise.complex import conjugate
 from tensorcore.ops.samples import elementwise as samples
-from tensorcore.tensor import Tensor, new_tensor
+from tensorcore.tensor import Tensor
 
 __all__ = [
     "abs", "absolute", "add", "copysign", "div", "divide", "float_power", "floor_divide", "fmod",
@@ -290,24 +290,13 @@ pow = elementwise(
 )  # fmt: skip
 
 
-_PLAIN = frozenset([int, float])
-
-
 @operation(samples=samples.powers)
 def float_power(input: Any, exponent: Any, *, out: Tensor | None = None) -> Tensor:
     """``input`` to the power of ``exponent`` in double precision."""
-    if out is None and (type(exponent) in _PLAIN or type(input) in _PLAIN):
-        tensor = input if type(exponent) in _PLAIN else exponent
-        if type(tensor) is Tensor and tensor.node is None:
-            wide = dtypes.complex128 if tensor.dtype.is_complex else dtypes.float64
-            try:
-                native = (
-                    tensor.native if tensor.dtype is wide else tensor.device.kernels["cast"](tensor.native, dtype=wide)
-                )
-                made = new_tensor(native, wide, tensor.device)
-                return pow(made, exponent) if tensor is input else pow(input, made)
-            except MemoryError:
-                pass  # the complete call makes room
+    first = input if type(exponent) in (int, float) else exponent
+    if out is None and type(first) is Tensor and (first is input or type(input) in (int, float)):
+        made: Any = first.to(dtypes.complex128 if first.dtype.is_complex else dtypes.float64)  # type: ignore[attr-defined]
+        return pow(made, exponent) if first is input else pow(input, made)
     wide = dtypes.complex128 if result_type(input, exponent).is_complex else dtypes.float64
     base, power = (one.to(wide) if isinstance(one, Tensor) else one for one in (input, exponent))  # type: ignore[attr-defined]
     return pow(base, power) if out is None else store("float_power", pow(base, power), out)

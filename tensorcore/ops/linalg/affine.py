@@ -339,9 +339,9 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, *, out: Te
     if (
         type(input) is Tensor
         and type(weight) is Tensor
-        and type(bias) is Tensor
-        and input.dtype is weight.dtype is bias.dtype
-        and input.device is weight.device is bias.device
+        and input.dtype is weight.dtype
+        and input.device is weight.device
+        and (bias is None or (type(bias) is Tensor and bias.dtype is input.dtype and bias.device is input.device))
         and input.dtype is not dtypes.bool_
         and not unusual.threads
     ):
@@ -349,13 +349,13 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, *, out: Te
         x, w = input.native.shape, weight.native.shape
         device = input.device
         kernel = device.kernels["linear"]
-        if kernel and x and len(w) == 2 and x[-1] == w[1] and bias.native.shape == w[:1]:
+        if kernel and x and len(w) == 2 and x[-1] == w[1] and (bias is None or bias.native.shape == w[:1]):
             made = new(Tensor)
-            made.native = native = kernel(input.native, weight.native, bias.native)
+            made.native = native = kernel(input.native, weight.native, None if bias is None else bias.native)
             made.dtype = input.dtype
             made.device = device
             made.node = made.version = made.trail = None
-            edge, weight_edge, bias_edge = input.node, weight.node, bias.node
+            edge, weight_edge, bias_edge = input.node, weight.node, None if bias is None else bias.node
             if edge is not None or weight_edge is not None or bias_edge is not None:
                 made.node = node = new(Node)
                 node.op = _linear

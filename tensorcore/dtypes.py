@@ -184,8 +184,13 @@ def default_for(kind: str) -> dtype:
     return {"bool": bool_, "integer": int64}.get(kind) or _default.to_complex()
 
 
+_PLAIN_NUMBERS = {bool: "bool", int: "integer", float: "floating", complex: "complex"}
+
+
 def kind_of(number: object) -> str | None:
     """The dtype kind of a Python or NumPy number, None for anything else."""
+    if (kind := _PLAIN_NUMBERS.get(type(number))) is not None:
+        return kind
     if isinstance(number, (bool, np.bool_)):
         return "bool"
     if isinstance(number, (int, np.integer)):

@@ -16,6 +16,8 @@ _INPUTS = {
     "sinc": 1,
     "sigmoid": 1,
     "silu": 1,
+    "exp2": 1,
+    "rsqrt": 1,
     "logaddexp": 2,
     "add_scaled": 2,
     "addcmul": 3,
@@ -148,6 +150,44 @@ def test_numbers_stand_on_either_side(isa, name, dtype):
         (x, np.array(2j, dtype)),
     ):
         assert_near(native(one, other), numpy(one, other), dtype)
+
+
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+@pytest.mark.parametrize("power", [0, 1, 2, 3, 7, 200, -1, -2, -3, 0.5, -0.5, 2.5])
+def test_powers(isa, power, dtype):
+    """Numbers and arrays of them, whole ones by products, are exponents; zero has no power that is not positive, but the 0th."""
+    native, numpy = kernel("pow")
+    x = np.concatenate([pairs(dtype, 67) / 2, np.zeros(1, dtype)])
+    expected = np.asarray(numpy(x.astype(np.complex128), power))
+    fits = np.isfinite(expected.astype(dtype))
+    for one in (x, np.repeat(x, 2)[::2], x[:0]):
+        for exponent in (power, np.array(power, dtype), np.full(one.shape, power, dtype)):
+            got = native(one, exponent)
+            assert got.dtype == dtype
+            if one.size:
+                assert not np.isfinite(got[~fits]).any()
+                np.testing.assert_allclose(
+                    got[fits], expected[fits], rtol=100 * _EPSILONS[dtype], atol=np.finfo(dtype).tiny
+                )
+    exponents = x[np.abs(x) < 3]
+    np.testing.assert_allclose(native(2, exponents), numpy(2, exponents), rtol=100 * _EPSILONS[dtype])
+    out = np.empty_like(x)
+    assert native(x, power, out=out) is out
+    np.testing.assert_allclose(out[fits], expected[fits], rtol=100 * _EPSILONS[dtype], atol=np.finfo(dtype).tiny)
+
+
+@pytest.mark.parametrize("dim", [0, 1, 2])
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+def test_running_products(isa, dtype, dim):
+    """Along any dim, of any layout and of nothing."""
+    x = pairs(dtype, 3 * 20 * 4).reshape(3, 20, 4)
+    native, numpy = kernel("cumprod")
+    expected = numpy(x.astype(np.complex128), dim=dim)
+    np.testing.assert_allclose(native(x, dim=dim), expected, rtol=100 * _EPSILONS[dtype], atol=np.finfo(dtype).tiny)
+    np.testing.assert_allclose(
+        native(x.T, dim=2 - dim), expected.T, rtol=100 * _EPSILONS[dtype], atol=np.finfo(dtype).tiny
+    )
+    assert native(x[:, :0], dim=dim).shape == (3, 0, 4)
 
 
 @pytest.mark.parametrize("dtype", [np.complex64, np.complex128])

@@ -47,6 +47,28 @@ def test_what_meets_in_one_place_is_combined(shape, dim, dtype, reduce, include_
             assert_same(native(one, index, given, **options), fallback(one, index, given, **options))
 
 
+@pytest.mark.parametrize("include_self", [True, False])
+@pytest.mark.parametrize("reduce", ["sum", "mean", "prod"])
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@pytest.mark.parametrize("shape, dim", SHAPES)
+def test_complex_numbers_are_combined(shape, dim, dtype, reduce, include_self):
+    """To the last bits of NumPy's, an infinity among them; they are gathered bit by bit."""
+    native, fallback = kernel("scatter_reduce")
+    random, count = np.random.default_rng(8), int(np.prod(shape))
+    x = (random.standard_normal(count) + 1j * random.standard_normal(count)).astype(dtype).reshape(shape)
+    x[0] = np.inf
+    index = smaller(shape, dim, 2 * shape[dim], random)
+    src = (random.standard_normal(index.shape) + 1j * random.standard_normal(index.shape)).astype(dtype)
+    options = {"dim": dim, "reduce": reduce, "include_self": include_self}
+    for one, given in ((x, src), (np.asfortranarray(x), np.asfortranarray(src))):
+        with np.errstate(invalid="ignore"):
+            got, expected = native(one, index, given, **options), fallback(one, index, given, **options)
+        assert got.dtype == dtype
+        for part in ("real", "imag"):
+            np.testing.assert_allclose(getattr(got, part), getattr(expected, part), rtol=1e-5, atol=1e-6)
+    np.testing.assert_array_equal(kernel("gather")[0](x, index, dim=dim), kernel("gather")[1](x, index, dim=dim))
+
+
 def test_a_larger_source_is_read_where_the_index_is():
     """And ``out`` is the array itself, where nothing else changes."""
     native, _ = kernel("scatter_reduce")

@@ -30,7 +30,7 @@ def assert_alike(ours, reference, *arguments, **options):
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("number", NUMBERS, ids=repr)
-@pytest.mark.parametrize("dtype", REAL, ids=lambda one: one.name)
+@pytest.mark.parametrize("dtype", dtypes.ALL, ids=lambda one: one.name)
 def test_numbers(dtype, number):
     """New arrays and old ones of every dtype hold the number as NumPy would write it; what NumPy refuses raises its error."""
     for shape in ((), (3,), (0, 2), (5, 7)):

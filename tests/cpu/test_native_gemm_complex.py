@@ -83,6 +83,47 @@ def test_a_left_side_with_zeros_and_a_right_one_that_is_not_finite(dtype):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(("alpha", "beta"), [(1, 1), (2.0, 0.5), (1, 0), (1 - 2j, 3j), (0, 1)])
+@pytest.mark.parametrize(
+    ("left", "right"), [((3, 4), (4, 5)), ((3, 4), (4,)), ((2, 3, 4), (2, 4, 5)), ((70, 40), (40, 50))]
+)
+def test_what_is_added(dtype, left, right, alpha, beta):
+    """A tensor of any shape that broadcasts is added to a product, both times a number; one times 0 is not read."""
+    native = kernel("addmm")[0]
+    x, y = numbers(dtype, *left), numbers(dtype, *right)
+    shape = (x @ y).shape
+    for added in (
+        numbers(dtype, *shape),
+        numbers(dtype, shape[-1]),
+        numbers(dtype, 2 * shape[-1])[::2],
+        np.array(2 + 1j, dtype),
+    ):
+        added = added if beta else np.full_like(added, np.nan)
+        wide = alpha * (x.astype(np.complex128) @ y) + (beta * added.astype(np.complex128) if beta else 0)
+        got = native(added, x, y, beta=beta, alpha=alpha)
+        assert (got.dtype, got.shape) == (dtype, shape)
+        np.testing.assert_allclose(
+            got, wide, rtol=1e-4 if dtype is np.complex64 else 1e-12, atol=1e-4 if dtype is np.complex64 else 1e-12
+        )
+    if len(right) == 2:
+        bias = numbers(dtype, right[1])
+        assert_product(kernel("linear")[0](x, y.T.copy(), None), x, y)
+        np.testing.assert_allclose(
+            kernel("linear")[0](x, y.T, bias), x.astype(np.complex128) @ y + bias, rtol=1e-4, atol=1e-4
+        )
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_infinities_beside_real_factors(dtype):
+    """A real factor is a complex number: beside an infinity the other part is NaN, as in NumPy's products."""
+    native, numpy = kernel("addmm")
+    x, y, added = numbers(dtype, 2, 1), numbers(dtype, 1, 2), np.zeros((2, 2), dtype)
+    added[0, 0], x[1, 0] = np.inf, complex(np.nan, 1)
+    got, expected = (one(added, x, y, beta=0.5, alpha=2.0) for one in (native, numpy))
+    np.testing.assert_allclose(got.view(got.real.dtype), expected.view(got.real.dtype), rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
 def test_several_threads_compute_the_same(dtype):
     """The bits of a product do not depend on the number of threads."""
     x, y = numbers(dtype, 200, 190), numbers(dtype, 190, 210)

@@ -100,6 +100,53 @@ def test_sums_are_no_moves(isa):
     assert_same(native(x, x[:2] * 2j, **options), numpy(x, x[:2] * 2j, **options))
 
 
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+def test_sums_at_places(isa, dtype):
+    """What lands in one place is added part by part, into a copy or into the array itself; with a factor as well."""
+    x = numbers(dtype, 5, 7)
+    x[~np.isfinite(x) | (abs(x) > 1e9)] = 1 - 2j
+    for name, given, options in (
+        ("index_add", (_AT, x[:4] * 2), {"dim": 0}),
+        ("index_add", (_AT, x[:4] * 2), {"dim": 0, "alpha": 0.5}),
+        ("index_put", (x[:4] * 2,), {"indices": (_AT, None), "accumulate": True}),
+        ("put", (_AT - 3, x[0, :4] * 2), {"accumulate": True}),
+        ("scatter_reduce", (np.stack([_AT] * 7, 1), x[:4] * 2), {"dim": 0, "reduce": "sum"}),
+    ):
+        native, numpy = kernel(name)
+        expected, place = numpy(x, *given, **options), x.copy()
+        np.testing.assert_allclose(native(x, *given, **options), expected, rtol=1e-6)
+        assert native(place, *given, **options, out=place) is place
+        np.testing.assert_allclose(place, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+def test_both_parts_are_made_numbers(isa, dtype):
+    """NaN and the infinities of either part give way, also in the place of the array."""
+    x = numbers(dtype, 5, 7)
+    for options in ({}, {"nan": 2.0, "posinf": 3.0, "neginf": -4.0}):
+        native, numpy = kernel("nan_to_num")
+        assert_same(native(x, **options), numpy(x, **options))
+        place = x.copy()
+        assert native(place, **options, out=place) is place
+        assert_same(place, numpy(x, **options))
+
+
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+def test_windows_of_complex_numbers(isa, dtype):
+    """They become columns bit by bit, and are added up where they lie."""
+    x = numbers(dtype, 2, 3, 5, 7)
+    x[~np.isfinite(x) | (abs(x) > 1e9)] = 1 - 2j
+    options = {"counts": (2, 4), "kernel": (3, 2), "stride": (2, 2), "padding": (1, 1), "dilation": (1, 1)}
+    native, numpy = kernel("unfold")
+    columns = native(x, **options)
+    assert_same(columns, numpy(x, **options))
+    assert_same(native(x.swapaxes(0, 1), **options), numpy(x.swapaxes(0, 1), **options))
+    native, numpy = kernel("fold")
+    np.testing.assert_allclose(
+        native(columns, shape=x.shape, **options), numpy(columns, shape=x.shape, **options), rtol=1e-6
+    )
+
+
 @pytest.mark.parametrize("name", sorted(layouts(np.zeros(9))))
 def test_triangles_and_flips_of_any_layout(isa, name):
     """Empty and strided arrays, and those of no dims, are flipped as NumPy flips them."""

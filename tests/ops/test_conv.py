@@ -90,3 +90,39 @@ def test_two_dtypes():
     """Input and weight share a dtype."""
     with pytest.raises(RuntimeError, match="expected scalar type"):
         tc.conv2d(tc.ones(1, 1, 3, 3), tc.ones(1, 1, 2, 2, dtype=tc.float64))
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("groups", [1, 2, 4])
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_complex_convolutions_are_pytorchs(torch, dtype, groups):
+    """Values and gradients, of several groups too; what has no bias is the same without it."""
+    random = np.random.default_rng(8)
+    shapes = (2, 4, 7, 6), (8, 4 // groups, 3, 2), (8,)
+    given = [(random.standard_normal(shape) + 1j * random.standard_normal(shape)).astype(dtype) for shape in shapes]
+    made = []
+    for library in (torch, tc):
+        x, weight, bias = tensors = [library.tensor(one).requires_grad_() for one in given]
+        y = library.nn.functional.conv2d(x, weight, bias, stride=2, padding=1, groups=groups)
+        y.backward(library.ones_like(y) * (1 + 2j))
+        back = library.nn.functional.conv_transpose2d(y.detach(), weight.detach(), stride=2, padding=1, groups=groups)
+        made.append([np.array(one.tolist()) for one in (y, back, *[one.grad for one in tensors])])
+    for ours, theirs in zip(*reversed(made), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-4 if dtype == "complex64" else 1e-12)
+
+
+def test_complex_time_convolution_is_that_of_its_taps():
+    """Without a kernel for it, it is one product for each tap, with zeros around; other layouts give the same."""
+    random = np.random.default_rng(8)
+    x, weight, bias = [
+        tc.tensor(random.standard_normal(shape) + 1j * random.standard_normal(shape))
+        for shape in ((5, 2, 3), (3, 3, 4), (4,))
+    ]
+    for pad in (0, 1, 2):
+        turned = tc.nn.functional.conv1d(x.permute(1, 2, 0), weight.permute(2, 1, 0), bias, padding=pad).permute(
+            2, 0, 1
+        )
+        for one in (x, x.transpose(0, 2).contiguous().transpose(0, 2), tc.cat([x, x])[:5]):
+            np.testing.assert_allclose(
+                tc.conv_tbc(one, weight, bias, pad).numpy(), turned.numpy(), rtol=1e-12, atol=1e-12
+            )

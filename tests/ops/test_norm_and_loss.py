@@ -31,6 +31,14 @@ def test_softmax_does_not_overflow() -> None:
     assert tc.softmax(tc.tensor([1000.0, 1000.0]), 0).tolist() == [0.5, 0.5]
 
 
+def test_soft_margins_of_complex_scores() -> None:
+    """They are the logarithm of one and an exponential, whatever the angle: no shift by a size, as real scores have it."""
+    score, target = tc.tensor([1 + 2j, -2j]), tc.tensor([1j, -1.0 + 0j])
+    made = tc.nn.functional.soft_margin_loss(score, target, reduction="none")
+    assert (made - (1 + (-target * score).exp()).log()).abs().max() < 1e-6
+    assert tc.nn.functional.soft_margin_loss(score, target) == made.mean()
+
+
 def test_softmax_refuses_integers() -> None:
     """Integers have no softmax, unless a dtype is named."""
     with pytest.raises(NotImplementedError):

@@ -109,6 +109,13 @@ native_type native_dtype_type(PyObject *dtype) {
     return type;
 }
 
+native_type native_dtype_parts(PyObject *dtype) {
+    PyObject *descr = PyObject_GetAttr(dtype, numpy_name);
+    const int number = descr && PyArray_DescrCheck(descr) ? ((PyArray_Descr *)descr)->type_num : NPY_NOTYPE;
+    Py_XDECREF(descr);
+    return number == NPY_CFLOAT ? TYPE_F32 : number == NPY_CDOUBLE ? TYPE_F64 : TYPE_NONE;
+}
+
 /* Arrays */
 
 static _Thread_local int waiting; /* how many of these, which are borrowed */
@@ -180,6 +187,34 @@ PyArrayObject *native_empty_complex(int ndim, const npy_intp *shape, native_type
 
 PyArrayObject *native_empty_complex_ordered(int ndim, const npy_intp *shape, native_type type, const int *axes) {
     return new_ordered(ndim, shape, complex_descr_of(type), axes);
+}
+
+/* Pairs */
+
+PyObject *native_with_pairs(PyArrayObject *x, PyArray_Descr *descr, npy_intp step) {
+    const int ndim = PyArray_NDIM(x);
+    npy_intp shape[NATIVE_DIMS + 1], strides[NATIVE_DIMS + 1];
+    memcpy(shape, PyArray_DIMS(x), (size_t)ndim * sizeof *shape);
+    memcpy(strides, PyArray_STRIDES(x), (size_t)ndim * sizeof *strides);
+    shape[ndim] = 2;
+    strides[ndim] = step;
+    PyObject *made = PyArray_NewFromDescr(&PyArray_Type, descr, ndim + 1, shape, strides, PyArray_DATA(x), PyArray_FLAGS(x) & NPY_ARRAY_WRITEABLE, NULL);
+    if (made && PyArray_SetBaseObject((PyArrayObject *)made, Py_NewRef((PyObject *)x)))
+        Py_CLEAR(made);
+    return made;
+}
+
+PyObject *native_as_pairs(PyArrayObject *x, native_type type) {
+    return native_with_pairs(x, PyArray_DescrFromType(NUMBERS[type]), TYPE_SIZE[type]);
+}
+
+PyObject *native_of_pairs(PyArrayObject *pairs, native_type type) {
+    PyObject *made = PyArray_NewFromDescr(&PyArray_Type, PyArray_DescrFromType(type == TYPE_F32 ? NPY_CFLOAT : NPY_CDOUBLE),
+                                          PyArray_NDIM(pairs) - 1, PyArray_DIMS(pairs), PyArray_STRIDES(pairs), PyArray_DATA(pairs),
+                                          NPY_ARRAY_WRITEABLE, NULL);
+    if (made && PyArray_SetBaseObject((PyArrayObject *)made, Py_NewRef((PyObject *)pairs)))
+        Py_CLEAR(made);
+    return made;
 }
 
 PyObject *native_allocate(PyObject *module, PyObject *const *args, Py_ssize_t nargs) {

@@ -94,7 +94,13 @@ static PyObject *run_cast(const native_kernel *kernel, PyObject *const *args, Py
     PyObject *dtype;
     if (nargs != 1 || !kwnames || !native_options(args, nargs, kwnames, &names[DTYPE], 1, &dtype) || !dtype)
         return NULL;
+    PyArrayObject *x = (PyArrayObject *)args[0];
     native_type from = native_array_type(args[0]), to;
+    if ((from == TYPE_F32 || from == TYPE_F64 || native_complex_type(args[0]) != TYPE_NONE) && PyArray_IS_C_CONTIGUOUS(x)) {
+        const native_type parts = native_dtype_parts(dtype);
+        if (parts != TYPE_NONE || PyErr_Occurred())
+            return parts == TYPE_NONE ? NULL : PyArray_CastToType(x, PyArray_DescrFromType(parts == TYPE_F32 ? NPY_CFLOAT : NPY_CDOUBLE), 0);
+    }
     if (from == TYPE_NONE || repeats((PyArrayObject *)args[0]))
         return NULL;
     return (to = native_dtype_type(dtype)) == TYPE_NONE ? NULL : copied((PyArrayObject *)args[0], from, to, NULL);
@@ -102,6 +108,8 @@ static PyObject *run_cast(const native_kernel *kernel, PyObject *const *args, Py
 
 static PyObject *run_clone(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     native_type type = nargs == 1 && !kwnames ? native_array_type(args[0]) : TYPE_NONE;
+    if (nargs == 1 && !kwnames && native_complex_type(args[0]) != TYPE_NONE && PyArray_IS_C_CONTIGUOUS((PyArrayObject *)args[0]))
+        return PyArray_NewCopy((PyArrayObject *)args[0], NPY_CORDER);
     return type == TYPE_NONE || repeats((PyArrayObject *)args[0]) ? NULL
                                                                   : copied((PyArrayObject *)args[0], type, type, NULL);
 }
@@ -109,6 +117,8 @@ static PyObject *run_clone(const native_kernel *kernel, PyObject *const *args, P
 static PyObject *run_contiguous(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs,
                                 PyObject *kwnames) {
     native_type type = nargs == 1 && !kwnames ? native_array_type(args[0]) : TYPE_NONE;
+    if (nargs == 1 && !kwnames && native_complex_type(args[0]) != TYPE_NONE)
+        return PyArray_NewCopy((PyArrayObject *)args[0], NPY_CORDER);
     if (type == TYPE_NONE)
         return NULL;
     PyArrayObject *array = (PyArrayObject *)args[0], *out = native_empty(PyArray_NDIM(array), PyArray_DIMS(array), type);

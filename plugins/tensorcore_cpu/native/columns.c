@@ -75,6 +75,8 @@ static void reach(const column_run *run, int i, npy_intp k, npy_intp *begin, npy
     }
 CHANNELS(f32, float, +=)
 CHANNELS(f64, double, +=)
+CHANNELS(c32, float _Complex, +=)
+CHANNELS(c64, double _Complex, +=)
 CHANNELS(bool, uint8_t, |=) /* where a sum is whether any is true */
 
 static bool pair(PyObject *option, npy_intp *values, npy_intp least) {
@@ -85,7 +87,9 @@ static bool pair(PyObject *option, npy_intp *values, npy_intp least) {
 static PyObject *run_columns(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     const bool back = *(const char *)kernel->data == 'f';
     PyObject *options[OPTIONS] = {NULL};
-    const native_type type = nargs == 1 ? native_array_type(args[0]) : TYPE_NONE;
+    const native_type parts = nargs == 1 ? native_complex_type(args[0]) : TYPE_NONE;
+    const native_type type = parts != TYPE_NONE ? parts : nargs == 1 ? native_array_type(args[0]) : TYPE_NONE;
+    static const native_body PAIRS[2][2] = {{unfold_c32, unfold_c64}, {fold_c32, fold_c64}};
     static const native_body BODIES[2][TYPES] = {{[TYPE_F32] = unfold_f32, [TYPE_F64] = unfold_f64, [TYPE_BOOL] = unfold_bool},
                                                  {[TYPE_F32] = fold_f32, [TYPE_F64] = fold_f64, [TYPE_BOOL] = fold_bool}};
     PyArrayObject *given = (PyArrayObject *)args[0];
@@ -106,11 +110,13 @@ static PyObject *run_columns(const native_kernel *kernel, PyObject *const *args,
     run.size[0] = image[2];
     run.size[1] = image[3];
     PyArrayObject *dense = native_dense(args[0]);
-    PyArrayObject *made = dense ? native_empty(back ? 4 : 3, back ? image : columns, type) : NULL;
+    PyArrayObject *made = !dense               ? NULL
+                          : parts == TYPE_NONE ? native_empty(back ? 4 : 3, back ? image : columns, type)
+                                               : native_empty_complex(back ? 4 : 3, back ? image : columns, type);
     if (made) {
         run.from = PyArray_BYTES(dense);
         run.to = PyArray_BYTES(made);
-        native_parallel(image[0] * image[1], native_grain(GRAIN, taps * windows), BODIES[back][type], &run);
+        native_parallel(image[0] * image[1], native_grain(GRAIN, taps * windows), parts == TYPE_NONE ? BODIES[back][type] : PAIRS[back][type], &run);
     }
     Py_XDECREF(dense);
     return (PyObject *)made;
@@ -143,11 +149,14 @@ typedef struct {
     }
 UNWINDOWS(f32, float)
 UNWINDOWS(f64, double)
+UNWINDOWS(c32, float _Complex)
+UNWINDOWS(c64, double _Complex)
 
 /* unwindows(x, shape, dim, size, step) */
 static PyObject *run_unwindows(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     PyObject *options[OPTIONS] = {NULL};
-    const native_type type = nargs == 1 ? native_real_type(args[0]) : TYPE_NONE;
+    const native_type parts = nargs == 1 ? native_complex_type(args[0]) : TYPE_NONE;
+    const native_type type = parts != TYPE_NONE ? parts : nargs == 1 ? native_real_type(args[0]) : TYPE_NONE;
     PyArrayObject *given = (PyArrayObject *)args[0], *made = NULL;
     npy_intp shape[NATIVE_DIMS], before = 1;
     if (type == TYPE_NONE || !kwnames || !native_options(args, nargs, kwnames, names, OPTIONS, options) || !options[DIM] ||
@@ -167,10 +176,11 @@ static PyObject *run_unwindows(const native_kernel *kernel, PyObject *const *arg
         *(i < dim ? &before : &run.after) *= i == dim ? 1 : shape[i];
     }
     PyArrayObject *dense = fits ? native_dense(args[0]) : NULL;
-    if (dense && (made = native_empty(ndim, shape, type))) {
+    static const native_body UNWINDOWED[2][2] = {{unwindows_f32, unwindows_f64}, {unwindows_c32, unwindows_c64}};
+    if (dense && (made = parts == TYPE_NONE ? native_empty(ndim, shape, type) : native_empty_complex(ndim, shape, type))) {
         run.from = PyArray_BYTES(dense);
         run.to = PyArray_BYTES(made);
-        native_parallel(before, native_grain(GRAIN, run.all * run.after), type == TYPE_F32 ? unwindows_f32 : unwindows_f64, &run);
+        native_parallel(before, native_grain(GRAIN, run.all * run.after), UNWINDOWED[parts != TYPE_NONE][type], &run);
     }
     Py_XDECREF(dense);
     return (PyObject *)made;

@@ -87,20 +87,43 @@ PyObject *native_complex_pair(int loop, PyObject *x, PyObject *y, PyObject *out)
     return computed(&(complex_op){loop, 2, GRAIN}, &run, (PyObject *const[]){x, y}, numbers, out);
 }
 
+/* Powers; to the few that are products or quotients of one or two by those. */
+static PyObject *run_pow(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    static const complex_op any = {COMPLEX_pow, 2, 1 << 9};
+    PyObject *options[OPTIONS] = {NULL}, *one, *made;
+    double power = 0;
+    if (nargs != 2 || (kwnames && !native_options(args, nargs, kwnames, names, 1, options)) ||
+        (native_complex_type(args[0]) == TYPE_NONE && native_complex_type(args[1]) == TYPE_NONE))
+        return NULL;
+    const bool number = native_double(args[1], &power), over = power == -1 || power == -2, whole = power == 2 || power == 3;
+    if (!number || !(over || whole) || !native_is_none(options[OUT])) {
+        complex_run run = {NULL, {1, 0}};
+        return computed(&any, &run, args, (const bool[]){true, true}, options[OUT]);
+    }
+    made = power == -1 ? Py_NewRef(args[0]) : native_complex_pair(COMPLEX_mul, args[0], args[0], NULL);
+    if (made && power == 3)
+        Py_SETREF(made, native_complex_pair(COMPLEX_mul, made, args[0], NULL));
+    if (!made || !over || !(one = PyLong_FromLong(1)))
+        return made;
+    Py_SETREF(made, native_complex_pair(COMPLEX_div, one, made, NULL));
+    Py_DECREF(one);
+    return made;
+}
+
 /* Along a dim */
 
 typedef struct {
     const char *x;
     char *made;
     npy_intp count, inner, size;
-    native_type type;
+    void (*run)(const char *x, char *made, ptrdiff_t step, ptrdiff_t count);
 } running_run;
 
 static void run_lines(void *context, npy_intp begin, npy_intp end) {
     const running_run *run = context;
     for (npy_intp i = begin; i < end; i++) {
         const npy_intp start = (i / run->inner * run->count * run->inner + i % run->inner) * run->size;
-        loops->running[run->type](run->x + start, run->made + start, run->inner * run->size, run->count);
+        run->run(run->x + start, run->made + start, run->inner * run->size, run->count);
     }
 }
 
@@ -115,7 +138,8 @@ static bool read_dim(PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames,
     return *dim >= 0;
 }
 
-static PyObject *run_logcumsumexp(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+/* logcumsumexp, or with data cumprod */
+static PyObject *run_running(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     npy_intp dim;
     const native_type type = nargs == 1 ? native_complex_type(args[0]) : TYPE_NONE;
     PyArrayObject *x = (PyArrayObject *)args[0];
@@ -124,10 +148,11 @@ static PyObject *run_logcumsumexp(const native_kernel *kernel, PyObject *const *
     PyArrayObject *made = native_empty_complex(PyArray_NDIM(x), PyArray_DIMS(x), type);
     if (!made || !PyArray_SIZE(made))
         return (PyObject *)made;
-    running_run run = {PyArray_BYTES(x), PyArray_BYTES(made), PyArray_DIM(x, (int)dim), 1, PyArray_ITEMSIZE(x), type};
+    running_run run = {PyArray_BYTES(x), PyArray_BYTES(made), PyArray_DIM(x, (int)dim), 1, PyArray_ITEMSIZE(x),
+                       kernel->data ? loops->products[type] : loops->running[type]};
     for (int i = (int)dim + 1; i < PyArray_NDIM(x); i++)
         run.inner *= PyArray_DIM(x, i);
-    native_parallel(PyArray_SIZE(x) / run.count, native_grain(1 << 9, run.count), run_lines, &run);
+    native_parallel(PyArray_SIZE(x) / run.count, native_grain(kernel->data ? GRAIN : 1 << 9, run.count), run_lines, &run);
     return (PyObject *)made;
 }
 
@@ -186,7 +211,11 @@ const native_spec complex_formulas_kernels[] = {
     SPEC(addcmul, 3, GRAIN),
     SPEC(addcdiv, 3, GRAIN / 2),
     SPEC(lerp, 3, GRAIN / 2),
-    {"logcumsumexp_beneath", run_logcumsumexp, NULL},
+    SPEC(exp2, 1, 1 << 9),
+    SPEC(rsqrt, 1, 1 << 9),
+    {"pow_beneath", run_pow, NULL, .ordered = true},
+    {"logcumsumexp_beneath", run_running, NULL},
+    {"cumprod_beneath", run_running, "products"},
     {"cross_beneath", run_cross, NULL},
     {NULL},
 };

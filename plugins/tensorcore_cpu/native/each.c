@@ -90,24 +90,56 @@ COUNT(i32, int32_t, FLOORED)
 COUNT(i64, int64_t, FLOORED)
 COUNT(u8, uint8_t, RATIO)
 
+/* Complex numbers, which have no order. A quotient is by a complex number, as NumPy and PyTorch have it: beside a part that is infinite
+   there is none but NaN. */
+typedef struct {
+    float real, imaginary;
+} pair_f32;
+typedef struct {
+    double real, imaginary;
+} pair_f64;
+#define SUM(type, a, b) ((type){(a).real + (b).real, (a).imaginary + (b).imaginary})
+#define TIMES(type, a, b)                                                                                     \
+    ((type){(a).real * (b).real - (a).imaginary * (b).imaginary, (a).real * (b).imaginary + (a).imaginary * (b).real})
+#define COMBINE_PAIRS(suffix, type)                                                                           \
+    EACH(add_##suffix, type, *place = SUM(type, *place, *one))                                                \
+    EACH(multiply_##suffix, type, *place = TIMES(type, *place, *one))                                         \
+    EACH(zero_##suffix, type, (void)one; *place = ((type){0, 0}))                                             \
+    EACH(one_##suffix, type, (void)one; *place = ((type){1, 0}))
+#define RATIO_f32(a, b) ((pair_f32){((a).real + (a).imaginary * 0) / (float)(b), ((a).imaginary - (a).real * 0) / (float)(b)})
+#define RATIO_f64(a, b) ((pair_f64){((a).real + (a).imaginary * 0) / (b), ((a).imaginary - (a).real * 0) / (b)})
+COMBINE_PAIRS(c32, pair_f32)
+COMBINE_PAIRS(c64, pair_f64)
+COUNT(c32, pair_f32, RATIO_f32)
+COUNT(c64, pair_f64, RATIO_f64)
+EACH(pick_16, pair_f64, *one = *place)
+enum { C32 = TYPES, C64, KINDS };
+
+/* The type of an array's elements, or one of those two; TYPE_NONE is none that combines here. */
+static int kind_of(PyObject *array) {
+    const native_type parts = native_complex_type(array), type = native_array_type(array);
+    return parts == TYPE_F32 ? C32 : parts == TYPE_F64 ? C64 : type == TYPE_NONE ? KINDS : (int)type;
+}
+
 #define OF_NUMBERS(name)                                                                                      \
     [TYPE_F32] = name##_f32, [TYPE_F64] = name##_f64, [TYPE_I8] = name##_i8, [TYPE_I16] = name##_i16,         \
     [TYPE_I32] = name##_i32, [TYPE_I64] = name##_i64, [TYPE_U8] = name##_u8
+#define OF_PAIRS(name) [C32] = name##_c32, [C64] = name##_c64
 #define OF_ALL(name) {OF_NUMBERS(name), [TYPE_BOOL] = name##_bool}
 
 /* What a reduction begins with where the array's own values do not count, and how it goes on. */
 static const struct {
     const char *name;
-    each_row begin[TYPES], combine[TYPES];
+    each_row begin[KINDS], combine[KINDS];
 } REDUCTIONS[] = {
-    {"sum", OF_ALL(zero), OF_ALL(add)},
-    {"mean", {OF_NUMBERS(zero)}, {OF_NUMBERS(add)}},
-    {"prod", OF_ALL(one), OF_ALL(multiply)},
+    {"sum", {OF_NUMBERS(zero), OF_PAIRS(zero), [TYPE_BOOL] = zero_bool}, {OF_NUMBERS(add), OF_PAIRS(add), [TYPE_BOOL] = add_bool}},
+    {"mean", {OF_NUMBERS(zero), OF_PAIRS(zero)}, {OF_NUMBERS(add), OF_PAIRS(add)}},
+    {"prod", {OF_NUMBERS(one), OF_PAIRS(one), [TYPE_BOOL] = one_bool}, {OF_NUMBERS(multiply), OF_PAIRS(multiply), [TYPE_BOOL] = multiply_bool}},
     {"amax", OF_ALL(lowest), OF_ALL(most)},
     {"amin", OF_ALL(highest), OF_ALL(least)},
 };
-static const each_row ITSELF[TYPES] = {OF_NUMBERS(itself)}, UNCOUNTED[TYPES] = {OF_NUMBERS(uncounted)},
-                      COUNTS[TYPES] = {OF_NUMBERS(count)}, DIVIDES[TYPES] = {OF_NUMBERS(divide)};
+static const each_row ITSELF[KINDS] = {OF_NUMBERS(itself), OF_PAIRS(itself)}, UNCOUNTED[KINDS] = {OF_NUMBERS(uncounted), OF_PAIRS(uncounted)},
+                      COUNTS[KINDS] = {OF_NUMBERS(count), OF_PAIRS(count)}, DIVIDES[KINDS] = {OF_NUMBERS(divide), OF_PAIRS(divide)};
 
 /* The index as dense int64 whose numbers are inside and whose sizes fit into `array` but for `dim`; with `source`, into that
    too. A new reference; NULL, with an exception or without. */
@@ -128,26 +160,28 @@ static PyArrayObject *fitting(PyObject *object, PyArrayObject *array, int dim, P
 }
 
 PyObject *native_gather_each(PyArrayObject *x, PyObject *at, int dim) {
-    static const each_row PICKS[] = {[1] = pick_1, [2] = pick_2, [4] = pick_4, [8] = pick_8};
-    native_type type = native_array_type((PyObject *)x);
-    PyArrayObject *index = type == TYPE_NONE ? NULL : fitting(at, x, dim, NULL);
-    PyArrayObject *made = index ? native_empty(PyArray_NDIM(x), PyArray_DIMS(index), type) : NULL;
+    static const each_row PICKS[] = {[1] = pick_1, [2] = pick_2, [4] = pick_4, [8] = pick_8, [16] = pick_16};
+    const int type = kind_of((PyObject *)x);
+    PyArrayObject *index = type == KINDS ? NULL : fitting(at, x, dim, NULL), *made = NULL;
+    if (index)
+        made = type >= C32 ? native_empty_complex(PyArray_NDIM(x), PyArray_DIMS(index), type == C32 ? TYPE_F32 : TYPE_F64)
+                           : native_empty(PyArray_NDIM(x), PyArray_DIMS(index), (native_type)type);
     if (made)
         walk_rows(&(each_walk){PyArray_NDIM(x), dim, PyArray_DIMS(index), PyArray_STRIDES(x), PyArray_STRIDES(made),
                                PyArray_STRIDE(x, dim), PyArray_DATA(index), PyArray_BYTES(x), PyArray_BYTES(made)},
-                  PICKS[TYPE_SIZE[type]]);
+                  PICKS[PyArray_ITEMSIZE(x)]);
     Py_XDECREF(index);
     return (PyObject *)made;
 }
 
 PyObject *native_reduce_each(PyObject *const *args, int dim, PyObject *reduce, bool include_self, bool place) {
     PyArrayObject *x = (PyArrayObject *)args[0], *source = (PyArrayObject *)args[2];
-    const native_type type = native_array_type(args[0]);
+    const int type = kind_of(args[0]);
     size_t how = 0;
     while (how < sizeof REDUCTIONS / sizeof *REDUCTIONS && PyUnicode_CompareWithASCIIString(reduce, REDUCTIONS[how].name))
         how++;
-    if (type == TYPE_NONE || how == sizeof REDUCTIONS / sizeof *REDUCTIONS || !REDUCTIONS[how].combine[type] ||
-        native_array_type(args[2]) != type || (place && (!PyArray_IS_C_CONTIGUOUS(x) || !PyArray_ISWRITEABLE(x) ||
+    if (type == KINDS || how == sizeof REDUCTIONS / sizeof *REDUCTIONS || !REDUCTIONS[how].combine[type] ||
+        kind_of(args[2]) != type || (place && (!PyArray_IS_C_CONTIGUOUS(x) || !PyArray_ISWRITEABLE(x) ||
         native_overlap(x, source) || native_overlap(x, (PyArrayObject *)args[1]))))
         return NULL;
     PyArrayObject *index = fitting(args[1], x, dim, source), *made = NULL;
@@ -157,7 +191,9 @@ PyObject *native_reduce_each(PyObject *const *args, int dim, PyObject *reduce, b
     const size_t room = (size_t)PyArray_SIZE(x) * sizeof(int32_t);
     int32_t *counts = mean ? native_scratch(room) : NULL;
     if (!mean || counts)
-        made = place ? (PyArrayObject *)Py_NewRef(args[0]) : native_copied(x, type);
+        made = place ? (PyArrayObject *)Py_NewRef(args[0])
+               : type >= C32 ? (PyArrayObject *)PyArray_NewCopy(x, NPY_CORDER)
+                             : native_copied(x, (native_type)type);
     if (made) {
         const each_walk walk = {PyArray_NDIM(x), dim, PyArray_DIMS(index), PyArray_STRIDES(made), PyArray_STRIDES(source),
                                 PyArray_STRIDE(made, dim), PyArray_DATA(index), PyArray_BYTES(made), PyArray_BYTES(source),

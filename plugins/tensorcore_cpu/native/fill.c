@@ -69,18 +69,37 @@ static bool fill_around(PyArrayObject *x, native_type type, PyObject *number, np
     return true;
 }
 
+/* Complex numbers with parts of that type are filled alike. */
+static bool fill_pairs(PyArrayObject *x, native_type type, PyObject *number) {
+    float narrow[2];
+    const bool is_complex = PyComplex_CheckExact(number);
+    if ((uintptr_t)PyArray_DATA(x) % sizeof(uint64_t) || (!is_complex && !holds(type, number)))
+        return false;
+    const Py_complex value = is_complex ? PyComplex_AsCComplex(number) : (Py_complex){PyFloat_AsDouble(number), 0};
+    const double parts[2] = {value.real, value.imag};
+    for (int i = 0; type == TYPE_F32 && i < 2; i++) {
+        if (isfinite(parts[i]) && fabs(parts[i]) > FLT_MAX)
+            return false;
+        narrow[i] = (float)parts[i];
+    }
+    fill_run run = {PyArray_BYTES(x), type == TYPE_F32 ? (const char *)narrow : (const char *)parts, 2 * TYPE_SIZE[type]};
+    native_parallel(PyArray_SIZE(x), GRAIN / run.size, fill_part, &run);
+    return true;
+}
+
 bool native_fill(PyArrayObject *x, native_type type, PyObject *number) { return fill_around(x, type, number, 0, 0); }
 
 static PyObject *run_fill(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
-    native_type type = nargs == 2 && !kwnames ? native_array_type(args[0]) : TYPE_NONE;
+    const native_type parts = nargs == 2 && !kwnames ? native_complex_type(args[0]) : TYPE_NONE;
+    const native_type type = parts != TYPE_NONE ? parts : nargs == 2 && !kwnames ? native_array_type(args[0]) : TYPE_NONE;
     PyArrayObject *x = (PyArrayObject *)args[0];
-    if (type == TYPE_NONE || !PyArray_ISONESEGMENT(x) || !PyArray_ISWRITEABLE(x) || !native_fill(x, type, args[1]))
+    if (type == TYPE_NONE || !PyArray_ISONESEGMENT(x) || !PyArray_ISWRITEABLE(x) || !(parts == TYPE_NONE ? native_fill : fill_pairs)(x, type, args[1]))
         return NULL;
     return Py_NewRef(args[0]);
 }
 
 static PyObject *run_full(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
-    PyObject *dtype, *descr;
+    PyObject *dtype;
     npy_intp shape[NATIVE_DIMS];
     if (nargs != 2 || !kwnames || !native_options(args, nargs, kwnames, &dtype_name, 1, &dtype) || !dtype)
         return NULL;
@@ -88,14 +107,17 @@ static PyObject *run_full(const native_kernel *kernel, PyObject *const *args, Py
     for (int i = 0; i < ndim; i++)
         if (shape[i] < 0)
             return NULL;
-    if (ndim < 0 || !(descr = PyObject_GetAttr(dtype, numpy_name)))
+    if (ndim < 0)
         return NULL;
-    native_type type = native_descr_type(descr);
-    Py_DECREF(descr);
-    PyArrayObject *made = type == TYPE_NONE ? NULL : native_empty(ndim, shape, type);
+    const native_type type = native_dtype_type(dtype), parts = type == TYPE_NONE && !PyErr_Occurred() ? native_dtype_parts(dtype) : TYPE_NONE;
+    if (PyErr_Occurred())
+        return NULL;
+    PyArrayObject *made = type != TYPE_NONE    ? native_empty(ndim, shape, type)
+                          : parts != TYPE_NONE ? native_empty_complex(ndim, shape, parts)
+                                               : NULL;
     if (!made)
         PyErr_Clear(); /* the other kernel says that there is no room */
-    else if (!native_fill(made, type, args[1]))
+    else if (!(type != TYPE_NONE ? native_fill(made, type, args[1]) : fill_pairs(made, parts, args[1])))
         Py_CLEAR(made);
     return (PyObject *)made;
 }

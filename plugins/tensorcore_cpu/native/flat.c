@@ -75,25 +75,29 @@ static inline void add_element(native_type type, char *to, const char *from) {
 /* put(x, index, source, accumulate=False, out=None): numbers below 0 count from the end; `out` is x, or nothing. */
 static PyObject *run_put(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     PyObject *options[OPTIONS] = {NULL};
-    const native_type type = nargs == 3 ? native_array_type(args[0]) : TYPE_NONE;
+    const native_type parts = nargs == 3 ? native_complex_type(args[0]) : TYPE_NONE;
+    const bool pairs = parts != TYPE_NONE;
+    const native_type type = pairs ? parts : nargs == 3 ? native_array_type(args[0]) : TYPE_NONE;
     if (type == TYPE_NONE || !of_options(args, nargs, kwnames, options) || native_array_type(args[1]) != TYPE_I64 ||
-        native_array_type(args[2]) != type)
+        (pairs ? native_complex_type(args[2]) : native_array_type(args[2])) != type)
         return NULL;
     const bool adds = options[ACCUMULATE] == Py_True;
     PyArrayObject *x = (PyArrayObject *)args[0], *index = native_dense(args[1]), *source = index ? native_dense(args[2]) : NULL;
     const npy_intp count = source ? PyArray_SIZE(index) : 0, size = PyArray_SIZE(x);
+    const npy_intp bytes = PyArray_ITEMSIZE(x);
     const int64_t *at = source ? PyArray_DATA(index) : NULL;
     const bool writes = !native_is_none(options[OUT]);
     bool fits = source && PyArray_SIZE(source) == count && (!adds || !native_is_half(type)) &&
                 (!writes || (options[OUT] == args[0] && PyArray_ISCARRAY(x) && lies_apart(at, count * (npy_intp)sizeof *at, x) &&
-                             lies_apart(PyArray_DATA(source), count * TYPE_SIZE[type], x)));
+                             lies_apart(PyArray_DATA(source), count * bytes, x)));
     for (npy_intp i = 0; fits && i < count; i++)
         fits = at[i] >= -size && at[i] < size;
-    PyArrayObject *made = !fits ? NULL : writes ? (PyArrayObject *)Py_NewRef(x) : native_copied(x, type);
-    const npy_intp bytes = TYPE_SIZE[type];
+    PyArrayObject *made = !fits ? NULL : writes ? (PyArrayObject *)Py_NewRef(x) : pairs ? (PyArrayObject *)PyArray_NewCopy(x, NPY_CORDER) : native_copied(x, type);
     for (npy_intp i = 0; made && i < count; i++) {
         char *to = PyArray_BYTES(made) + (at[i] < 0 ? at[i] + size : at[i]) * bytes;
         const char *from = PyArray_BYTES(source) + i * bytes;
+        if (adds && pairs)
+            add_element(type, to + bytes / 2, from + bytes / 2);
         if (adds)
             add_element(type, to, from);
         else
@@ -189,7 +193,8 @@ static PyObject *run_xor(const native_kernel *kernel, PyObject *const *args, Py_
 /* take_diagonal of a matrix. */
 static PyObject *run_diagonal(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     PyObject *options[OPTIONS] = {NULL};
-    const native_type type = nargs == 1 ? native_array_type(args[0]) : TYPE_NONE;
+    const native_type parts = nargs == 1 ? native_complex_type(args[0]) : TYPE_NONE;
+    const native_type type = parts != TYPE_NONE ? parts : nargs == 1 ? native_array_type(args[0]) : TYPE_NONE;
     PyArrayObject *x = (PyArrayObject *)args[0];
     if (type == TYPE_NONE || PyArray_NDIM(x) != 2 || !of_options(args, nargs, kwnames, options) || !options[DIM1] || !options[DIM2] ||
         !PyLong_CheckExact(options[DIM1]) || !PyLong_CheckExact(options[DIM2]))
@@ -198,8 +203,8 @@ static PyObject *run_diagonal(const native_kernel *kernel, PyObject *const *args
     if ((one != 0 && one != 1) || other != 1 - one)
         return NULL;
     const npy_intp count = PyArray_DIM(x, 0) < PyArray_DIM(x, 1) ? PyArray_DIM(x, 0) : PyArray_DIM(x, 1);
-    PyArrayObject *made = native_empty(1, &count, type);
-    const npy_intp step = PyArray_STRIDE(x, 0) + PyArray_STRIDE(x, 1), bytes = TYPE_SIZE[type];
+    PyArrayObject *made = parts != TYPE_NONE ? native_empty_complex(1, &count, type) : native_empty(1, &count, type);
+    const npy_intp step = PyArray_STRIDE(x, 0) + PyArray_STRIDE(x, 1), bytes = PyArray_ITEMSIZE(x);
     for (npy_intp i = 0; made && i < count; i++)
         memcpy(PyArray_BYTES(made) + i * bytes, PyArray_BYTES(x) + i * step, (size_t)bytes);
     return (PyObject *)made;

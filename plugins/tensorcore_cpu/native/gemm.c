@@ -269,7 +269,7 @@ static PyObject *widened(const native_kernel *kernel, PyObject *const *args, Py_
 
 typedef struct {
     native_run run;
-    bool left, right; /* which operand comes with its last two dims swapped */
+    gemm_turned turned;
 } product;
 
 static PyObject *run_product(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
@@ -278,11 +278,16 @@ static PyObject *run_product(const native_kernel *kernel, PyObject *const *args,
                                                                                           : widened(kernel, args, nargs, kwnames);
 }
 
-static PyObject *complex_matmul(PyObject *const *args, native_type type, bool left_turned, bool right_turned) {
+static const Py_complex ONE = {1, 0};
+
+static PyObject *complex_matmul(PyObject *const *args, native_type type, gemm_turned turned) {
     operand x, y;
     PyObject *copies[2] = {NULL};
-    const bool good = native_complex_type(args[1]) == type && read_pairs(args[0], type, true, left_turned, &x, &copies[0]) &&
-                      read_pairs(args[1], type, false, right_turned, &y, &copies[1]);
+    PyObject *small = gemm_small_complex(type, args[0], args[1], NULL, ONE, ONE, turned);
+    if (small || PyErr_Occurred())
+        return small;
+    const bool good = native_complex_type(args[1]) == type && read_pairs(args[0], type, true, turned.left, &x, &copies[0]) &&
+                      read_pairs(args[1], type, false, turned.right, &y, &copies[1]);
     PyObject *made = good ? multiply(type, true, &x, &y, &NOTHING) : NULL;
     Py_XDECREF(copies[0]);
     Py_XDECREF(copies[1]);
@@ -290,22 +295,22 @@ static PyObject *complex_matmul(PyObject *const *args, native_type type, bool le
 }
 
 static PyObject *matmul(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
-    const product *turned = kernel->data;
+    const gemm_turned turned = ((const product *)kernel->data)->turned;
     native_type type;
     operand x, y;
     if (nargs != 2 || kwnames)
         return NULL;
     if ((type = native_complex_type(args[0])) != TYPE_NONE)
-        return complex_matmul(args, type, turned->left, turned->right);
+        return complex_matmul(args, type, turned);
     if (!one_type(args[0], args[1], &type))
         return NULL;
-    if (!is_integer(type) && !turned->left && !turned->right &&
+    if (!is_integer(type) && !turned.left && !turned.right &&
         (PyArray_NDIM((PyArrayObject *)args[0]) == 1 || PyArray_NDIM((PyArrayObject *)args[1]) == 1)) {
         PyObject *made = gemm_small(type, args[0], args[1], NULL, 1, 0);
         if (made || PyErr_Occurred())
             return made;
     }
-    if (!read_side(args[0], type, true, turned->left, &x) || !read_side(args[1], type, false, turned->right, &y))
+    if (!read_side(args[0], type, true, turned.left, &x) || !read_side(args[1], type, false, turned.right, &y))
         return NULL;
     return multiply(type, false, &x, &y, &NOTHING);
 }
@@ -313,6 +318,9 @@ static PyObject *matmul(const native_kernel *kernel, PyObject *const *args, Py_s
 static PyObject *linear(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     native_type type;
     operand x, weight;
+    if (nargs == 3 && !kwnames && (type = native_complex_type(args[0])) != TYPE_NONE)
+        return gemm_small_complex(type, args[0], args[1], args[2] == Py_None ? NULL : (PyArrayObject *)args[2], ONE, ONE,
+                                  (gemm_turned){false, true});
     if (nargs != 3 || kwnames || !one_type(args[0], args[1], &type) || !read_side(args[0], type, true, false, &x) ||
         !read_operand(args[1], type, true, &weight) || weight.ndim != 2)
         return NULL;
@@ -360,12 +368,30 @@ static PyObject *add_vector(native_type type, PyObject *const *args, double alph
     return multiply(type, false, &x, &y, &added);
 }
 
+static bool complex_number(PyObject *object, Py_complex *number) {
+    *number = PyComplex_AsCComplex(object);
+    const bool good = !PyErr_Occurred();
+    PyErr_Clear();
+    return good;
+}
+
+static PyObject *complex_addmm(native_type type, PyObject *const *args, PyObject *const *given) {
+    Py_complex alpha, beta;
+    if (!complex_number(given[ALPHA], &alpha) || !complex_number(given[BETA], &beta))
+        return NULL;
+    return gemm_small_complex(type, args[1], args[2], beta.real || beta.imag ? (PyArrayObject *)args[0] : NULL, alpha, beta,
+                              (gemm_turned){false, false});
+}
+
 static PyObject *addmm(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     PyObject *given[OPTIONS];
     native_type type;
     operand x, y;
-    if (nargs != 3 || !native_options(args, nargs, kwnames, names, OPTIONS, given) || !given[ALPHA] || !given[BETA] ||
-        !one_type(args[1], args[2], &type))
+    if (nargs != 3 || !native_options(args, nargs, kwnames, names, OPTIONS, given) || !given[ALPHA] || !given[BETA])
+        return NULL;
+    if ((type = native_complex_type(args[1])) != TYPE_NONE)
+        return complex_addmm(type, args, given);
+    if (!one_type(args[1], args[2], &type))
         return NULL;
     const double alpha = PyFloat_AsDouble(given[ALPHA]), beta = PyFloat_AsDouble(given[BETA]);
     if (PyErr_Occurred()) {
@@ -406,9 +432,9 @@ int gemm_init(void) {
 }
 
 const native_spec gemm_kernels[] = {
-    {"matmul", run_product, &(const product){matmul, false, false}},
-    {"matmul_nt", run_product, &(const product){matmul, false, true}},
-    {"matmul_tn", run_product, &(const product){matmul, true, false}},
+    {"matmul", run_product, &(const product){matmul, {false, false}}},
+    {"matmul_nt", run_product, &(const product){matmul, {false, true}}},
+    {"matmul_tn", run_product, &(const product){matmul, {true, false}}},
     {"linear", run_product, &(const product){linear}},
     {"addmm", run_product, &(const product){addmm}},
     {NULL, NULL, NULL},

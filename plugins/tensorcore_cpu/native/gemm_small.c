@@ -13,14 +13,14 @@ enum {
     LONG = 16,            /* elements side by side that they may be for */
 };
 
-static bool read_small(PyObject *object, bool left, small_side *side) {
+static bool read_small(PyObject *object, bool left, bool turned, small_side *side) {
     PyArrayObject *x = (PyArrayObject *)object;
     const int ndim = PyArray_NDIM(x);
-    if (ndim < 1 || ndim > 3 || !PyArray_SIZE(x))
+    if (ndim < 1 + turned || ndim > 3 || !PyArray_SIZE(x))
         return false;
     *side = (small_side){PyArray_BYTES(x), {1, 1, 1}, {0}, ndim == 3, ndim == 1};
     for (int i = 0; i < ndim; i++) {
-        const int to = ndim > 1 ? i + 3 - ndim : left ? 2 : 1;
+        const int at = ndim > 1 ? i + 3 - ndim : left ? 2 : 1, to = turned && at ? 3 - at : at;
         side->shape[to] = PyArray_DIM(x, i);
         side->steps[to] = PyArray_STRIDE(x, i);
     }
@@ -36,15 +36,50 @@ static bool read_small(PyObject *object, bool left, small_side *side) {
                 double sum = 0;                                                                               \
                 for (npy_intp k = 0; k < inner; k++, one += x.steps[2], other += y.steps[1])                  \
                     sum += (double)*(const type *)one * (double)*(const type *)other;                         \
-                sum *= alpha;                                                                                 \
+                sum *= alpha.real;                                                                                 \
                 if (added)                                                                                    \
-                    sum += beta * (double)*(const type *)(added + b * step[0] + i * step[1] + j * step[2]);   \
+                    sum += beta.real * (double)*(const type *)(added + b * step[0] + i * step[1] + j * step[2]);   \
                 ((type *)PyArray_DATA(made))[(b * x.shape[1] + i) * y.shape[2] + j] = (type)sum;              \
             }
 
-PyObject *gemm_small(native_type type, PyObject *left, PyObject *right, PyArrayObject *input, double alpha, double beta) {
+/* The same of pairs of parts; a factor that is real is a complex number to NumPy and PyTorch as well, where a part is infinite. */
+#define SMALL_PAIRS(type)                                                                                     \
+    for (npy_intp b = 0; b < batch; b++)                                                                      \
+        for (npy_intp i = 0; i < x.shape[1]; i++)                                                             \
+            for (npy_intp j = 0; j < y.shape[2]; j++) {                                                       \
+                const char *one = x.data + b * x.steps[0] + i * x.steps[1];                                   \
+                const char *other = y.data + b * y.steps[0] + j * y.steps[2];                                 \
+                Py_complex sum = {0, 0};                                                                      \
+                for (npy_intp k = 0; k < inner; k++, one += x.steps[2], other += y.steps[1]) {                \
+                    const Py_complex term = times(PAIR(type, one), PAIR(type, other));                        \
+                    sum.real += term.real;                                                                    \
+                    sum.imag += term.imag;                                                                    \
+                }                                                                                             \
+                if (alpha.real != 1 || alpha.imag)                                                            \
+                    sum = times(sum, alpha);                                                                  \
+                if (added) {                                                                                  \
+                    const char *more = added + b * step[0] + i * step[1] + j * step[2];                       \
+                    const Py_complex term = plain ? PAIR(type, more) : times(PAIR(type, more), beta);         \
+                    sum.real += term.real;                                                                    \
+                    sum.imag += term.imag;                                                                    \
+                }                                                                                             \
+                type *to = (type *)PyArray_DATA(made) + 2 * ((b * x.shape[1] + i) * y.shape[2] + j);          \
+                to[0] = (type)sum.real;                                                                       \
+                to[1] = (type)sum.imag;                                                                       \
+            }
+#define PAIR(type, at) ((Py_complex){(double)((const type *)(at))[0], (double)((const type *)(at))[1]})
+
+static inline Py_complex times(Py_complex x, Py_complex y) {
+    return (Py_complex){x.real * y.real - x.imag * y.imag, x.real * y.imag + x.imag * y.real};
+}
+
+static native_type type_of(PyObject *array, bool pairs) { return pairs ? native_complex_type(array) : native_array_type(array); }
+
+static PyObject *made_small(native_type type, bool pairs, PyObject *left, PyObject *right, PyArrayObject *input, Py_complex alpha, Py_complex beta,
+                            gemm_turned turned) {
     small_side x, y;
-    if ((type != TYPE_F32 && type != TYPE_F64) || !read_small(left, true, &x) || !read_small(right, false, &y) || x.shape[2] != y.shape[1] ||
+    if ((type != TYPE_F32 && type != TYPE_F64) || !read_small(left, true, turned.left, &x) ||
+        !read_small(right, false, turned.right, &y) || x.shape[2] != y.shape[1] ||
         (x.batch && y.batch && x.shape[0] != y.shape[0]))
         return NULL;
     const npy_intp batch = x.batch ? x.shape[0] : y.shape[0], inner = x.shape[2];
@@ -64,7 +99,7 @@ PyObject *gemm_small(native_type type, PyObject *left, PyObject *right, PyArrayO
     const char *added = NULL;
     if (input) {
         const int shift = ndim - PyArray_NDIM(input);
-        if (shift < 0 || native_array_type((PyObject *)input) != type)
+        if (shift < 0 || type_of((PyObject *)input, pairs) != type)
             return NULL;
         for (int i = 0; i < PyArray_NDIM(input); i++) {
             if (PyArray_DIM(input, i) != 1 && PyArray_DIM(input, i) != shape[i + shift])
@@ -73,11 +108,25 @@ PyObject *gemm_small(native_type type, PyObject *left, PyObject *right, PyArrayO
         }
         added = PyArray_BYTES(input);
     }
-    PyArrayObject *made = native_empty(ndim, shape, type);
-    if (made && type == TYPE_F32) {
+    PyArrayObject *made = pairs ? native_empty_complex(ndim, shape, type) : native_empty(ndim, shape, type);
+    const bool plain = beta.real == 1 && !beta.imag;
+    if (made && pairs && type == TYPE_F32) {
+        SMALL_PAIRS(float)
+    } else if (made && pairs) {
+        SMALL_PAIRS(double)
+    } else if (made && type == TYPE_F32) {
         SMALL_PRODUCT(float)
     } else if (made) {
         SMALL_PRODUCT(double)
     }
     return (PyObject *)made;
+}
+
+PyObject *gemm_small(native_type type, PyObject *left, PyObject *right, PyArrayObject *input, double alpha, double beta) {
+    return made_small(type, false, left, right, input, (Py_complex){alpha, 0}, (Py_complex){beta, 0}, (gemm_turned){false, false});
+}
+
+PyObject *gemm_small_complex(native_type type, PyObject *left, PyObject *right, PyArrayObject *input, Py_complex alpha, Py_complex beta,
+                             gemm_turned turned) {
+    return native_complex_type(right) == type ? made_small(type, true, left, right, input, alpha, beta, turned) : NULL;
 }

@@ -112,9 +112,9 @@ static bool join_strided(PyArrayObject *part, PyArrayObject *made, int dim, npy_
 }
 
 /* The array of `out` as one to write dense rows to; NULL where it is none of that shape. */
-static PyArrayObject *place_of(PyObject *out, int ndim, const npy_intp *shape, native_type type) {
+static PyArrayObject *place_of(PyObject *out, int ndim, const npy_intp *shape, native_type type, native_type parts) {
     PyArrayObject *place = (PyArrayObject *)out;
-    const bool fits = native_array_type(out) == type && PyArray_ISCARRAY(place) && PyArray_NDIM(place) == ndim &&
+    const bool fits = native_array_type(out) == type && native_complex_type(out) == parts && PyArray_ISCARRAY(place) && PyArray_NDIM(place) == ndim &&
                       PyArray_CompareLists(PyArray_DIMS(place), shape, ndim);
     return fits ? (PyArrayObject *)Py_NewRef(out) : NULL;
 }
@@ -127,18 +127,19 @@ static PyObject *run_join(const native_kernel *kernel, PyObject *const *args, Py
         !native_options(args, nargs, kwnames, names, OPTIONS, given) || !whole(given[DIM], &dim))
         return NULL;
     Py_ssize_t count = PyList_GET_SIZE(args[0]);
-    native_type type = TYPE_NONE;
+    native_type type = TYPE_NONE, parts = TYPE_NONE; /* one of the two, of complex numbers the second */
     PyArrayObject *first = NULL;
     joined job = {0};
     bool dense = true, regular = true;
     if (count > PARTS)
         return NULL;
     for (Py_ssize_t k = 0; k < count; k++) {
-        native_type one = native_array_type(PyList_GET_ITEM(args[0], k));
+        const native_type one = native_array_type(PyList_GET_ITEM(args[0], k)), part = native_complex_type(PyList_GET_ITEM(args[0], k));
         PyArrayObject *array = (PyArrayObject *)PyList_GET_ITEM(args[0], k);
-        if (one == TYPE_NONE || (type != TYPE_NONE && one != type))
+        if ((one == TYPE_NONE && part == TYPE_NONE) || (first && (one != type || part != parts)))
             return NULL;
         type = one;
+        parts = part;
         if (!PyArray_SIZE(array))
             return NULL;
         if (!first) {
@@ -152,7 +153,7 @@ static PyObject *run_join(const native_kernel *kernel, PyObject *const *args, Py
         for (int i = 0; i < ndim; i++)
             if (PyArray_DIM(array, i) != PyArray_DIM(first, i) && (stack || i != dim))
                 return NULL;
-        const npy_intp elements = product(PyArray_DIMS(array), (int)dim, ndim), bytes = elements * TYPE_SIZE[type];
+        const npy_intp elements = product(PyArray_DIMS(array), (int)dim, ndim), bytes = elements * PyArray_ITEMSIZE(array);
         dense &= PyArray_IS_C_CONTIGUOUS(array);
         const bool even = native_rows_apart(array, elements, &job.down[job.parts]);
         job.data[job.parts] = even ? PyArray_BYTES(array) : NULL;
@@ -167,7 +168,9 @@ static PyObject *run_join(const native_kernel *kernel, PyObject *const *args, Py
     for (int i = 0; i < ndim; i++)
         shape[i] = i == dim ? length : PyArray_DIM(first, i - (stack && i > dim));
     const npy_intp rows = product(shape, 0, (int)dim);
-    PyArrayObject *made = given[OUT] ? place_of(given[OUT], ndim, shape, type) : native_empty(ndim, shape, type);
+    PyArrayObject *made = given[OUT] ? place_of(given[OUT], ndim, shape, type, parts)
+                          : type == TYPE_NONE ? native_empty_complex(ndim, shape, parts)
+                                              : native_empty(ndim, shape, type);
     if (!made)
         return NULL;
     job.made = PyArray_BYTES(made);

@@ -34,7 +34,7 @@ typedef struct {
     bool (*gather_along)(const picked *job, ptrdiff_t begin, ptrdiff_t end);
     /* The other way round: rows of `count` elements to their numbers in rows of `size`; what stood before has been written. */
     bool (*scatter_along)(const picked *job, ptrdiff_t begin, ptrdiff_t end);
-    /* One value of `size` bytes for the elements from `begin` to `end`. */
+    /* One value of `size` bytes, up to 16, for the elements from `begin` to `end`. */
     void (*fill)(char *to, const char *value, int size, ptrdiff_t begin, ptrdiff_t end);
     /* For `outer` from `begin` to `end`: float, double. */
     void (*add_rows[2])(const added *job, ptrdiff_t begin, ptrdiff_t end);

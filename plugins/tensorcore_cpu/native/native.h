@@ -50,7 +50,7 @@ struct native_kernel {
     /* Whether `lay` keeps to row-major order, up to three dims alone, or to the order of the arguments: C does it where it can. */
     bool known, low, aligned;
     const char *rounds; /* what halves.c says of its results; NULL where half types are not for `run` */
-    const char *moves;  /* what moves.c says of its arguments; NULL where it does more than move elements */
+    const struct native_moving *moves; /* what moves.c says of its arguments; NULL where it does more than move elements or add them up */
 };
 
 extern PyTypeObject native_kernel_type;
@@ -90,12 +90,21 @@ static inline int native_log_size(int size) { return size == 8 ? 3 : size / 2; }
 /* The same of a dtype of tensorcore; TYPE_NONE with an exception, or without where it is another one. */
 native_type native_dtype_type(PyObject *dtype);
 
+/* The type of the parts of such a dtype's complex numbers; TYPE_NONE with an exception, or without where it is another one. */
+native_type native_dtype_parts(PyObject *dtype);
+
 /* The type of the parts of an array of complex numbers, TYPE_F32 or TYPE_F64; TYPE_NONE for anything else. */
 native_type native_complex_type(PyObject *object);
 
 /* As native_empty and native_empty_ordered, of complex numbers with parts of that type. */
 PyArrayObject *native_empty_complex(int ndim, const npy_intp *shape, native_type type);
 PyArrayObject *native_empty_complex_ordered(int ndim, const npy_intp *shape, native_type type, const int *axes);
+
+/* An array with one dim more, of two elements that lie `step` bytes apart and have that type, which is taken over; the parts of complex
+   numbers so; and complex numbers of such parts. New references to views of at most NATIVE_DIMS dims before. */
+PyObject *native_with_pairs(PyArrayObject *x, PyArray_Descr *descr, npy_intp step);
+PyObject *native_as_pairs(PyArrayObject *x, native_type type);
+PyObject *native_of_pairs(PyArrayObject *pairs, native_type type);
 
 int native_numpy_init(void);
 int native_arrays_init(void);
@@ -353,6 +362,9 @@ int lapack_init(void);
 
 extern const native_spec complex_numbers_kernels[];
 int complex_numbers_init(void);
+
+extern const native_spec complex_reductions_kernels[];
+int complex_reductions_init(void);
 
 extern const native_spec distance_gradients_kernels[];
 int distance_gradients_init(void);

@@ -40,10 +40,11 @@ static void list(PyArrayObject *array, native_type type, int64_t **columns) {
 
 /* As one matrix with its columns side by side in memory, or as a tuple of columns. */
 static PyObject *run_nonzero(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
-    native_type type = nargs == 1 && !kwnames ? native_array_type(args[0]) : TYPE_NONE;
+    const bool pairs = nargs == 1 && !kwnames && native_complex_type(args[0]) != TYPE_NONE;
+    const native_type type = pairs ? TYPE_BOOL : nargs == 1 && !kwnames ? native_array_type(args[0]) : TYPE_NONE;
     if (type == TYPE_NONE || !PyArray_NDIM((PyArrayObject *)args[0]))
         return NULL;
-    PyArrayObject *array = native_dense(args[0]);
+    PyArrayObject *array = pairs ? native_not_zero(args[0]) : native_dense(args[0]);
     if (!array)
         return NULL;
     int ndim = PyArray_NDIM(array);

@@ -105,6 +105,10 @@ static PyObject *norm_of_order(PyObject *x, native_type type, double power, PyOb
     return made;
 }
 
+PyObject *native_norm_along(PyObject *x, double power, PyObject *dim, PyObject *keepdim) {
+    return power == 2 ? native_reduced_along(x, EXTENT_EUCLID, dim, keepdim) : norm_of_order(x, native_array_type(x), power, dim, keepdim);
+}
+
 static PyObject *run_norm(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     PyObject *options[OPTIONS] = {NULL};
     const native_type type = nargs == 1 ? native_array_type(args[0]) : TYPE_NONE;

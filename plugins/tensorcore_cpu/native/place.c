@@ -19,6 +19,35 @@ enum {
     FEW_COLUMNS = 16, ROWS = 64, /* that are written one after the other, and rows of which lines stay in the first cache */
 };
 
+/* A complex number with parts of double. */
+typedef struct {
+    uint64_t parts[2];
+} pair;
+
+/* The bytes of an element of an array, whatever its type, that can be read as one integer or pair of them; else 0. */
+static int element_of(PyObject *object) {
+    const native_type type = native_array_type(object);
+    if (type != TYPE_NONE)
+        return TYPE_SIZE[type];
+    if (native_complex_type(object) == TYPE_NONE)
+        return 0;
+    PyArrayObject *x = (PyArrayObject *)object;
+    uintptr_t places = (uintptr_t)PyArray_BYTES(x);
+    for (int i = 0; i < PyArray_NDIM(x); i++)
+        places |= (uintptr_t)PyArray_STRIDE(x, i);
+    return places % sizeof(uint64_t) ? 0 : (int)PyArray_ITEMSIZE(x);
+}
+
+/* Whether both are arrays of one type. */
+static bool alike(PyObject *one, PyObject *other) {
+    return element_of(other) && PyArray_TYPE((PyArrayObject *)one) == PyArray_TYPE((PyArrayObject *)other);
+}
+
+static PyArrayObject *copy_of(PyArrayObject *x) {
+    const native_type type = native_array_type((PyObject *)x);
+    return type == TYPE_NONE ? (PyArrayObject *)PyArray_NewCopy(x, NPY_CORDER) : native_copied(x, type);
+}
+
 /* The index as dense int64 of the dims of x, with every place inside of dim `dim`, unless that is looked at `later`; NULL, with
    an exception or without. */
 static PyArrayObject *checked(PyObject *object, PyArrayObject *x, int dim, bool later) {
@@ -39,9 +68,9 @@ static PyArrayObject *checked(PyObject *object, PyArrayObject *x, int dim, bool 
         ((type *)to)[along ? at[k] : k + at[k] * step] = ((const type *)from)[one ? 0 : k];
 
 /* A row of the index at `at`: `to` is its place in the result but for the index, `step` that of the dim in elements. */
-static void put_row(native_type type, char *to, const char *from, bool one, const int64_t *at, npy_intp width, bool along,
+static void put_row(int element, char *to, const char *from, bool one, const int64_t *at, npy_intp width, bool along,
                     npy_intp step) {
-    switch (TYPE_SIZE[type]) {
+    switch (element) {
     case 1:
         PUT_ROW(uint8_t)
         break;
@@ -51,22 +80,24 @@ static void put_row(native_type type, char *to, const char *from, bool one, cons
     case 4:
         PUT_ROW(uint32_t)
         break;
-    default:
+    case 8:
         PUT_ROW(uint64_t)
+        break;
+    default:
+        PUT_ROW(pair)
     }
 }
 
 typedef struct {
     PyArrayObject *made, *index;
-    native_type type;
-    int dim;
+    int element, dim;
     const char *from;
     bool one;
 } put_run;
 
 /* Some columns of some rows of the index. */
 static void put(const put_run *run, npy_intp row, npy_intp rows, npy_intp column, npy_intp columns) {
-    const int last = PyArray_NDIM(run->index) - 1, size = TYPE_SIZE[run->type];
+    const int last = PyArray_NDIM(run->index) - 1, size = run->element;
     const npy_intp width = PyArray_DIM(run->index, last), step = PyArray_STRIDE(run->made, run->dim) / size;
     const bool along = run->dim == last;
     const int64_t *at = (const int64_t *)PyArray_DATA(run->index) + row * width + column;
@@ -78,7 +109,7 @@ static void put(const put_run *run, npy_intp row, npy_intp rows, npy_intp column
         char *to = PyArray_BYTES(run->made) + (along ? 0 : column * size);
         for (int i = 0; i < last; i++)
             to += i == run->dim ? 0 : place[i] * PyArray_STRIDE(run->made, i);
-        put_row(run->type, to, from, run->one, at, columns, along, step);
+        put_row(run->element, to, from, run->one, at, columns, along, step);
         at += width;
         from += run->one ? 0 : width * size;
         for (int i = last - 1; i >= 0 && ++place[i] == PyArray_DIM(run->index, i); i--)
@@ -156,10 +187,10 @@ static PyArrayObject *first_of(PyArrayObject *x, PyArrayObject *like) {
 static PyObject *run_scatter(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     PyObject *options[OPTIONS];
     double number;
-    native_type type = nargs == 3 ? native_array_type(args[0]) : TYPE_NONE;
-    if (type == TYPE_NONE || !kwnames || !native_options(args, nargs, kwnames, names, OPTIONS, options) ||
-        !native_double(options[DIM], &number))
+    const int element = nargs == 3 ? element_of(args[0]) : 0;
+    if (!element || !kwnames || !native_options(args, nargs, kwnames, names, OPTIONS, options) || !native_double(options[DIM], &number))
         return NULL;
+    const native_type type = native_array_type(args[0]); /* TYPE_NONE of complex numbers */
     PyArrayObject *x = (PyArrayObject *)args[0], *index = NULL, *source = NULL, *made = NULL;
     int dim = (int)number;
     bool place = !native_is_none(options[OUT]);
@@ -167,12 +198,12 @@ static PyObject *run_scatter(const native_kernel *kernel, PyObject *const *args,
         (place && (options[OUT] != args[0] || !PyArray_IS_C_CONTIGUOUS(x) || !PyArray_ISWRITEABLE(x))))
         return NULL;
     native_operand value;
-    bool array = native_array_type(args[2]) == type;
-    if (!array && !native_number(args[2], type, &value))
+    bool array = alike(args[0], args[2]);
+    if (!array && (type == TYPE_NONE || !native_number(args[2], type, &value)))
         return NULL;
     source = (PyArrayObject *)args[2];
     const int last = PyArray_NDIM(x) - 1;
-    bool rows = !place && dim == last && PyArray_NDIM((PyArrayObject *)args[1]) == last + 1;
+    bool rows = !place && dim == last && element <= 8 && PyArray_NDIM((PyArrayObject *)args[1]) == last + 1;
     for (int i = 0; i < last && rows; i++)
         rows = PyArray_DIM((PyArrayObject *)args[1], i) == PyArray_DIM(x, i);
     if (!(index = checked(args[1], x, dim, rows)))
@@ -184,18 +215,18 @@ static PyObject *run_scatter(const native_kernel *kernel, PyObject *const *args,
     const bool ready = fits && (source || !array);
     if (ready && rows) {
         row_run run = {.start = {NULL}};
-        if ((made = native_started(x, type, &run.start))) {
+        if ((made = type == TYPE_NONE ? copy_of(x) : native_started(x, type, &run.start))) {
             const npy_intp width = PyArray_DIM(index, last), size = PyArray_DIM(x, last), count = PyArray_SIZE(x) / size;
             run.job = (picked){array ? PyArray_BYTES(source) : value.data, PyArray_DATA(index), PyArray_BYTES(made), count, size,
-                               width, 1, TYPE_SIZE[type], !array};
+                               width, 1, element, !array};
             native_parallel(count, native_grain(GRAIN, width + size), put_new_rows, &run);
             if (atomic_load(&run.outside))
                 Py_CLEAR(made); /* NumPy says which */
         }
     } else if (ready) {
-        made = place ? (PyArrayObject *)Py_NewRef(args[0]) : native_copied(x, type);
+        made = place ? (PyArrayObject *)Py_NewRef(args[0]) : copy_of(x);
         if (made)
-            put_all(&(put_run){made, index, type, dim, array ? PyArray_BYTES(source) : value.data, !array});
+            put_all(&(put_run){made, index, element, dim, array ? PyArray_BYTES(source) : value.data, !array});
     }
     Py_DECREF(index);
     Py_XDECREF(source);
@@ -203,9 +234,9 @@ static PyObject *run_scatter(const native_kernel *kernel, PyObject *const *args,
 }
 
 /* The array that gets written: `out`, which has to be x itself, or a copy of x. NULL, with an exception or without. */
-static PyArrayObject *target(PyArrayObject *x, native_type type, PyObject *out) {
+static PyArrayObject *target(PyArrayObject *x, PyObject *out) {
     if (native_is_none(out))
-        return native_copied(x, type);
+        return copy_of(x);
     if (out != (PyObject *)x || !PyArray_IS_C_CONTIGUOUS(x) || !PyArray_ISWRITEABLE(x))
         return NULL;
     return (PyArrayObject *)Py_NewRef(out);
@@ -231,8 +262,8 @@ static bool all_inside(PyArrayObject *index, npy_intp size, bool negative) {
         ((type *)to)[TO] = ((const type *)from)[FROM];
 
 /* One value `count` times. */
-static void fill(char *to, const char *from, npy_intp count, int size) {
-    switch (size) {
+static void fill(char *to, const char *from, npy_intp count, int element) {
+    switch (element) {
     case 1:
         COPY_ELEMENTS(uint8_t, k, 0, count)
         break;
@@ -242,8 +273,11 @@ static void fill(char *to, const char *from, npy_intp count, int size) {
     case 4:
         COPY_ELEMENTS(uint32_t, k, 0, count)
         break;
-    default:
+    case 8:
         COPY_ELEMENTS(uint64_t, k, 0, count)
+        break;
+    default:
+        COPY_ELEMENTS(pair, k, 0, count)
     }
 }
 
@@ -263,9 +297,9 @@ static void fill(char *to, const char *from, npy_intp count, int size) {
     }
 
 /* Single elements along a last dim of `size`, for each of `outer` rows. */
-static void put_elements(native_type type, char *to, const char *from, bool one, const int64_t *at, npy_intp count, npy_intp size,
+static void put_elements(int element, char *to, const char *from, bool one, const int64_t *at, npy_intp count, npy_intp size,
                          npy_intp outer) {
-    switch (TYPE_SIZE[type]) {
+    switch (element) {
     case 1:
         PUT_ELEMENTS(uint8_t)
         break;
@@ -275,14 +309,17 @@ static void put_elements(native_type type, char *to, const char *from, bool one,
     case 4:
         PUT_ELEMENTS(uint32_t)
         break;
-    default:
+    case 8:
         PUT_ELEMENTS(uint64_t)
+        break;
+    default:
+        PUT_ELEMENTS(pair)
     }
 }
 
 /* Slices along a dim of (outer, size, inner), from (outer, count, inner) or of one value. */
 typedef struct {
-    native_type type;
+    int element;
     char *to;
     const char *from;
     bool one;
@@ -292,18 +329,18 @@ typedef struct {
 
 static void put_slices(void *context, npy_intp begin, npy_intp end) {
     const slice_run *run = context;
-    const npy_intp bytes = run->inner * TYPE_SIZE[run->type];
+    const npy_intp bytes = run->inner * run->element;
     char *to = run->to + begin * run->size * bytes;
     const char *from = run->from + (run->one ? 0 : begin * run->count * bytes);
     if (run->inner == 1) {
-        put_elements(run->type, to, from, run->one, run->at, run->count, run->size, end - begin);
+        put_elements(run->element, to, from, run->one, run->at, run->count, run->size, end - begin);
         return;
     }
     for (; begin < end; begin++, to += run->size * bytes)
         for (npy_intp k = 0; k < run->count; k++) {
             char *slice = to + (run->at[k] + (run->at[k] < 0 ? run->size : 0)) * bytes;
             if (run->one) {
-                fill(slice, from, run->inner, TYPE_SIZE[run->type]);
+                fill(slice, from, run->inner, run->element);
             } else {
                 memcpy(slice, from, (size_t)bytes);
                 from += bytes;
@@ -316,10 +353,9 @@ static PyObject *run_slices(const native_kernel *kernel, PyObject *const *args, 
     const bool one = kernel->data != NULL;
     PyObject *options[OPTIONS];
     double number;
-    native_type type = nargs == 3 ? native_array_type(args[0]) : TYPE_NONE;
-    if (type == TYPE_NONE || !kwnames || !native_options(args, nargs, kwnames, names, OPTIONS, options) ||
-        !native_double(options[DIM], &number) || native_array_type(args[1]) != TYPE_I64 ||
-        native_array_type(args[2]) != type)
+    const int element = nargs == 3 ? element_of(args[0]) : 0;
+    if (!element || !kwnames || !native_options(args, nargs, kwnames, names, OPTIONS, options) || !native_double(options[DIM], &number) ||
+        native_array_type(args[1]) != TYPE_I64 || !alike(args[0], args[2]))
         return NULL;
     PyArrayObject *x = (PyArrayObject *)args[0], *index = (PyArrayObject *)args[1], *source = (PyArrayObject *)args[2];
     const int dim = (int)number, ndim = PyArray_NDIM(x);
@@ -335,30 +371,32 @@ static PyObject *run_slices(const native_kernel *kernel, PyObject *const *args, 
         if (!one && PyArray_DIM(source, i) != (i == dim ? count : PyArray_DIM(x, i)))
             return NULL;
     }
-    PyArrayObject *made = target(x, type, options[OUT]);
+    PyArrayObject *made = target(x, options[OUT]);
     if (!made)
         return NULL;
-    slice_run run = {type, PyArray_BYTES(made), PyArray_BYTES(source), one, PyArray_DATA(index), count, size, inner};
+    slice_run run = {element, PyArray_BYTES(made), PyArray_BYTES(source), one, PyArray_DATA(index), count, size, inner};
     native_parallel(outer, native_grain(GRAIN, count * inner), put_slices, &run);
     return (PyObject *)made;
 }
 
 /* Elements at numbers into the flattened array. */
 static PyObject *run_take(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
-    native_type type = nargs == 2 && !kwnames ? native_array_type(args[0]) : TYPE_NONE;
-    if (type == TYPE_NONE || native_array_type(args[1]) != TYPE_I64)
+    const int element = nargs == 2 && !kwnames ? element_of(args[0]) : 0;
+    if (!element || native_array_type(args[1]) != TYPE_I64)
         return NULL;
     PyArrayObject *x = (PyArrayObject *)args[0], *index = (PyArrayObject *)args[1];
     const npy_intp size = PyArray_SIZE(x), count = PyArray_SIZE(index);
     if (!size || !PyArray_IS_C_CONTIGUOUS(x) || !PyArray_IS_C_CONTIGUOUS(index) || !all_inside(index, size, true))
         return NULL;
-    PyArrayObject *made = native_empty(PyArray_NDIM(index), PyArray_DIMS(index), type);
+    const native_type type = native_array_type(args[0]), parts = native_complex_type(args[0]);
+    PyArrayObject *made = parts == TYPE_NONE ? native_empty(PyArray_NDIM(index), PyArray_DIMS(index), type)
+                                             : native_empty_complex(PyArray_NDIM(index), PyArray_DIMS(index), parts);
     if (!made)
         return NULL;
     const int64_t *at = PyArray_DATA(index);
     const char *from = PyArray_BYTES(x);
     char *to = PyArray_BYTES(made);
-    switch (TYPE_SIZE[type]) {
+    switch (element) {
     case 1:
         COPY_ELEMENTS(uint8_t, k, at[k] + (at[k] < 0 ? size : 0), count)
         break;
@@ -368,8 +406,11 @@ static PyObject *run_take(const native_kernel *kernel, PyObject *const *args, Py
     case 4:
         COPY_ELEMENTS(uint32_t, k, at[k] + (at[k] < 0 ? size : 0), count)
         break;
-    default:
+    case 8:
         COPY_ELEMENTS(uint64_t, k, at[k] + (at[k] < 0 ? size : 0), count)
+        break;
+    default:
+        COPY_ELEMENTS(pair, k, at[k] + (at[k] < 0 ? size : 0), count)
     }
     return (PyObject *)made;
 }
@@ -385,8 +426,8 @@ static PyObject *run_take(const native_kernel *kernel, PyObject *const *args, Py
 
 static PyObject *run_masked(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     PyObject *options[OPTIONS] = {NULL};
-    native_type type = nargs == 3 ? native_array_type(args[0]) : TYPE_NONE;
-    if (type == TYPE_NONE || native_array_type(args[1]) != TYPE_BOOL || native_array_type(args[2]) != type ||
+    const int element = nargs == 3 ? element_of(args[0]) : 0;
+    if (!element || native_array_type(args[1]) != TYPE_BOOL || !alike(args[0], args[2]) ||
         (kwnames && !native_options(args, nargs, kwnames, names, OPTIONS, options)) || options[DIM])
         return NULL;
     PyArrayObject *x = (PyArrayObject *)args[0], *chosen = (PyArrayObject *)args[1], *source = (PyArrayObject *)args[2];
@@ -401,12 +442,12 @@ static PyObject *run_masked(const native_kernel *kernel, PyObject *const *args, 
         count += mask[k] != 0;
     if (count > PyArray_SIZE(source))
         return NULL;
-    PyArrayObject *made = target(x, type, options[OUT]);
+    PyArrayObject *made = target(x, options[OUT]);
     if (!made)
         return NULL;
     const char *from = PyArray_BYTES(source);
     char *to = PyArray_BYTES(made);
-    switch (TYPE_SIZE[type]) {
+    switch (element) {
     case 1:
         PUT_MASKED(uint8_t)
         break;
@@ -416,8 +457,11 @@ static PyObject *run_masked(const native_kernel *kernel, PyObject *const *args, 
     case 4:
         PUT_MASKED(uint32_t)
         break;
-    default:
+    case 8:
         PUT_MASKED(uint64_t)
+        break;
+    default:
+        PUT_MASKED(pair)
     }
     return (PyObject *)made;
 }

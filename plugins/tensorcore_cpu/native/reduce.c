@@ -439,9 +439,20 @@ static PyObject *var_of(const native_fold *of, double correction, bool root, boo
     return both;
 }
 
-static PyObject *run_var(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
-    PyObject *given[OPTIONS], *made;
+PyObject *native_spread_along(PyObject *x, double correction, bool root, bool with_mean, PyObject *dim, PyObject *keepdim) {
     native_fold of;
+    const native_type type = native_array_type(x);
+    const bool lies = !is_integer(type) && native_fold_around(&of, x, type, dim, keepdim);
+    if (!lies && (is_integer(type) || !is_dense(x) || !native_fold_copied(&of, x, type, dim, keepdim)))
+        return NULL;
+    PyObject *made = var_of(&of, correction, root, with_mean);
+    if (!lies)
+        Py_DECREF(of.array);
+    return made;
+}
+
+static PyObject *run_var(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyObject *given[OPTIONS];
     if (!options(args, nargs, kwnames, OPTIONS, given) || given[DTYPE] || !given[CORRECTION] || !given[ROOT])
         return NULL;
     double correction = PyFloat_AsDouble(given[CORRECTION]);
@@ -449,14 +460,7 @@ static PyObject *run_var(const native_kernel *kernel, PyObject *const *args, Py_
         PyErr_Clear();
         return NULL;
     }
-    const native_type type = native_array_type(args[0]);
-    const bool lies = !is_integer(type) && native_fold_around(&of, args[0], type, given[DIM], given[KEEPDIM]);
-    if (!lies && (is_integer(type) || !is_dense(args[0]) || !native_fold_copied(&of, args[0], type, given[DIM], given[KEEPDIM])))
-        return NULL;
-    made = var_of(&of, correction, given[ROOT] == Py_True, kernel->data != NULL);
-    if (!lies)
-        Py_DECREF(of.array);
-    return made;
+    return native_spread_along(args[0], correction, given[ROOT] == Py_True, kernel->data != NULL, given[DIM], given[KEEPDIM]);
 }
 
 PyObject *native_reduced_along(PyObject *x, native_extent extent, PyObject *dim, PyObject *keepdim) {

@@ -203,11 +203,12 @@ PyObject *native_integer_place(const native_fold *of, bool largest, bool with_va
 static PyObject *run_count(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     const what kind = *(const what *)kernel->data;
     PyObject *options[OPTIONS] = {NULL}, *made = NULL;
-    const native_type type = nargs == 1 ? native_array_type(args[0]) : TYPE_NONE;
+    const bool pairs = nargs == 1 && native_complex_type(args[0]) != TYPE_NONE;
+    const native_type type = pairs ? TYPE_BOOL : nargs == 1 ? native_array_type(args[0]) : TYPE_NONE;
     native_fold of;
     if (type == TYPE_NONE || (kwnames && !native_options(args, nargs, kwnames, names, OPTIONS, options)))
         return NULL;
-    PyArrayObject *dense = native_dense(args[0]);
+    PyArrayObject *dense = pairs ? native_not_zero(args[0]) : native_dense(args[0]);
     if (dense && native_fold_around(&of, (PyObject *)dense, type, options[DIM], options[KEEPDIM]))
         made = reduced(&of, kind, kind == COUNT ? TYPE_I64 : TYPE_BOOL);
     Py_XDECREF(dense);

@@ -151,6 +151,24 @@ PyArrayObject *native_dense(PyObject *object) {
     return made || PyErr_Occurred() ? made : (PyArrayObject *)PyArray_NewCopy(array, NPY_CORDER);
 }
 
+#define NOT_ZERO(suffix, type)                                                                                \
+    static void not_zero_##suffix(const type *parts, uint8_t *made, npy_intp count) {                         \
+        for (npy_intp i = 0; i < count; i++)                                                                  \
+            made[i] = (parts[2 * i] != 0) | (parts[2 * i + 1] != 0);                                          \
+    }
+NOT_ZERO(f32, float)
+NOT_ZERO(f64, double)
+
+PyArrayObject *native_not_zero(PyObject *array) {
+    PyArrayObject *x = native_dense(array), *made = x ? native_empty(PyArray_NDIM(x), PyArray_DIMS(x), TYPE_BOOL) : NULL;
+    if (made && native_complex_type(array) == TYPE_F32)
+        not_zero_f32(PyArray_DATA(x), PyArray_DATA(made), PyArray_SIZE(x));
+    else if (made)
+        not_zero_f64(PyArray_DATA(x), PyArray_DATA(made), PyArray_SIZE(x));
+    Py_XDECREF(x);
+    return made;
+}
+
 bool native_uniform(PyArrayObject *x) {
     for (int i = 0; i < PyArray_NDIM(x); i++)
         if (PyArray_DIM(x, i) != 1 && PyArray_STRIDE(x, i))

@@ -13,6 +13,9 @@ native_type native_real_type(PyObject *object);
    is not there. What lies crosswise is turned over tile by tile, on threads. */
 PyArrayObject *native_flipped(PyArrayObject *x, native_type type, const npy_intp *dims, int count);
 
+/* Which complex numbers are not zero, as bools in row-major order: a new reference; NULL with an exception. */
+PyArrayObject *native_not_zero(PyObject *array);
+
 /* The array itself or a copy of it in row-major order: a new reference; NULL with an exception. */
 PyArrayObject *native_dense(PyObject *array);
 
@@ -94,6 +97,12 @@ static inline npy_intp native_grain(npy_intp grain, npy_intp size) {
    exception or without. */
 typedef enum { EXTENT_SUM, EXTENT_LARGEST, EXTENT_SMALLEST, EXTENT_EUCLID } native_extent;
 PyObject *native_reduced_along(PyObject *x, native_extent kind, PyObject *dim, PyObject *keepdim);
+
+/* The variance, or its root, of floats along some dims, or a tuple of it and the mean; NULL, with an exception or without. */
+PyObject *native_spread_along(PyObject *x, double correction, bool root, bool with_mean, PyObject *dim, PyObject *keepdim);
+
+/* The norm of an order of floats along some dims; NULL, with an exception or without. */
+PyObject *native_norm_along(PyObject *x, double power, PyObject *dim, PyObject *keepdim);
 
 typedef double (*native_part)(void *context, npy_intp begin, npy_intp end);
 

@@ -318,7 +318,8 @@ static PyObject *run_scatter(const native_kernel *kernel, PyObject *const *args,
     PyObject *options[OPTIONS];
     int dim;
     native_type type = nargs == 3 ? native_array_type(args[0]) : TYPE_NONE;
-    if (type == TYPE_NONE || native_array_type(args[2]) != type || native_array_type(args[1]) != TYPE_I64 || !kwnames ||
+    const bool pairs = nargs == 3 && type == TYPE_NONE && native_complex_type(args[0]) != TYPE_NONE;
+    if ((type == TYPE_NONE && !pairs) || native_array_type(args[2]) != type || native_array_type(args[1]) != TYPE_I64 || !kwnames ||
         !native_options(args, nargs, kwnames, names, OPTIONS, options) || !options[REDUCE] ||
         !PyUnicode_Check(options[REDUCE]) || (!native_is_none(options[OUT]) && options[OUT] != args[0]))
         return NULL;

@@ -6,6 +6,7 @@ are made for a block of samples at a time, in a buffer that stays in the process
 
 from __future__ import annotations
 
+from functools import partial
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +28,7 @@ _FEW = 64
 
 def kernels(backend: XPBackend) -> dict[str, Kernel]:
     """The family's kernels for one backend."""
-    xp = backend.xp
+    xp, host = backend.xp, backend.capabilities.host
     matmul = xp.matmul
 
     def wide(x: Native) -> Native:
@@ -86,10 +87,26 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
             rows = g.reshape(len(g), self.groups, self.outs, self.pixels).transpose(1, 2, 0, 3)
             return rows.reshape(self.groups, self.outs, len(g) * self.pixels)
 
+    def by_parts(name: str, x: Native, y: Native, sign: int, **options: Any) -> Native:
+        """What is linear in complex ``x`` and ``y``, whose imaginary part has that sign, by the kernel of real numbers."""
+        kernel = partial(backend.kernels[name], **options)
+        a, b, c, d = [xp.ascontiguousarray(part) for part in (x.real, x.imag, y.real, y.imag)]
+        last = (None,) if name == "conv" else ()
+        real, imaginary = kernel(b, d, *last), kernel(a, d, *last)
+        made = xp.empty(real.shape, x.dtype)
+        xp.add(kernel(a, c, *last), real * -sign, out=made.real)
+        xp.add(kernel(b, c, *last), imaginary * sign, out=made.imag)
+        return made
+
     def conv(x: Native, weight: Native, bias: Native | None, *, counts: Any, stride: Any, padding: Any, dilation: Any,
              groups: int) -> Native:  # fmt: skip
         """Sums of products of a window and the weight, at every place; ``counts`` is how many there are along each dim."""
         dtype = x.dtype
+        if dtype.kind == "c" and host:
+            made = by_parts(
+                "conv", x, weight, 1, counts=counts, stride=stride, padding=padding, dilation=dilation, groups=groups
+            )
+            return made if bias is None else xp.add(made, bias.reshape(-1, *[1] * len(counts)), out=made)
         x, weight = wide(x), wide(weight)
         plan = Plan(x.shape, weight.shape, counts, stride, padding, dilation, groups)
         made = xp.empty((plan.batch, weight.shape[0], *plan.counts), x.dtype)
@@ -133,7 +150,12 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
     def conv_input_gradient(g: Native, weight: Native, *, shape: Any, stride: Any, padding: Any, dilation: Any,
                             groups: int) -> Native:  # fmt: skip
         """The adjoint of ``conv`` in its input, of ``shape``; also the transposed convolution."""
-        dtype = g.dtype
+        dtype, options = (
+            g.dtype,
+            {"shape": shape, "stride": stride, "padding": padding, "dilation": dilation, "groups": groups},
+        )
+        if dtype.kind == "c" and host:
+            return by_parts("conv_input_gradient", g, weight, -1, **options)
         g, weight = wide(g), wide(weight)
         weight = weight.conj() if weight.dtype.kind == "c" else weight
         plan = Plan(shape, weight.shape, g.shape[2:], stride, padding, dilation, groups)
@@ -166,7 +188,12 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
     def conv_weight_gradient(g: Native, x: Native, *, shape: Any, stride: Any, padding: Any, dilation: Any,
                              groups: int) -> Native:  # fmt: skip
         """The adjoint of ``conv`` in its weight, of ``shape``."""
-        dtype = g.dtype
+        dtype, options = (
+            g.dtype,
+            {"shape": shape, "stride": stride, "padding": padding, "dilation": dilation, "groups": groups},
+        )
+        if dtype.kind == "c" and host:
+            return by_parts("conv_weight_gradient", g, x, -1, **options)
         g, x = wide(g), wide(x)
         x = x.conj() if x.dtype.kind == "c" else x
         plan = Plan(x.shape, shape, g.shape[2:], stride, padding, dilation, groups)

@@ -69,7 +69,12 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         return xp.where(x <= x.dtype.type(threshold), x.dtype.type(value), x)
 
     def nan_to_num(x: Native, *, nan: Any = 0.0, posinf: Any = None, neginf: Any = None, out: Any = None) -> Native:
-        """None stands for the largest and the least number of the dtype."""
+        """None stands for the largest and the least number of the dtype; of complex numbers part by part."""
+        if x.dtype.kind == "c":
+            made = xp.array(x, order="C")
+            parts = made.reshape(-1).view(x.real.dtype)
+            parts[...] = nan_to_num(parts, nan=nan, posinf=posinf, neginf=neginf)
+            return placed(made, out)
         most = dtypes.finfo(backend.dtype_of(x)).max
         made = xp.where(xp.isnan(x), x.dtype.type(nan or 0), x)
         made = xp.where(made == np.inf, x.dtype.type(most if posinf is None else posinf), made)

@@ -116,6 +116,11 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
     def var_mean(x: Native, *, dim: Dims, keepdim: bool, correction: float, root: bool) -> tuple[Native, Native]:
         """Variance (or its root) and mean: two passes, in float32 at least, of real or complex numbers."""
         kind = x.dtype
+        if kind.kind == "c" and x.ndim:  # as PyTorch has it: both parts' variances in one
+            parts, dims = xp.ascontiguousarray(x).view(x.real.dtype).reshape((*x.shape, 2)), dim or tuple(range(x.ndim))
+            made, centre = var_mean(parts, dim=dims, keepdim=keepdim, correction=correction, root=False)
+            made = xp.asarray(made[..., 0] + made[..., 1])
+            return xp.sqrt(made, out=made) if root else made, centre.view(kind).reshape(made.shape)
         if kind.itemsize <= 2:
             x = x.astype(np.float32)
         count = _count(x.shape, dim)
@@ -156,7 +161,7 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
 
     def norm(x: Native, *, p: float, dim: Dims = None, keepdim: bool = False) -> Native:
         kind = x.dtype
-        if kind.kind == "c" and p == 2 and x.flags.c_contiguous and x.size:
+        if kind.kind == "c" and p == 2 and x.flags.c_contiguous and x.size and x.ndim:
             # Of both parts: squares of sizes are sums of their squares.
             parts, dims = (
                 x.view(x.real.dtype).reshape((*x.shape, 2)),

@@ -80,8 +80,14 @@ def as_scalar(op: str, value: Any, wanted: dtype, shape: Any = ()) -> Any:
 
     As in PyTorch, a half float of no dims takes numbers over its largest as infinity, an array of them does not.
     """
-    if (type(value) is float or type(value) is int) and -65504 <= value <= 65504 and wanted.is_floating_point:
+    if (
+        (type(value) is float or type(value) is int)
+        and -65504 <= value <= 65504
+        and (wanted.is_floating_point or wanted.is_complex)
+    ):
         return float(value)  # which every floating dtype holds
+    if type(value) is complex and wanted.is_complex and abs(value.real) <= 65504 and abs(value.imag) <= 65504:
+        return value
     kind = dtypes.kind_of(value)
     if kind is None:
         raise ArgumentTypeError(f"{op}: expected a Number, got {type(value).__name__}; wrap it in torch.tensor(...)")

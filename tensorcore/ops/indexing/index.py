@@ -267,15 +267,15 @@ def _checked(op: str, input: Any, indices: Any, values: Any) -> tuple[Any, ...]:
     return tuple(indices)
 
 
-def number_of(self: Tensor, value: Any) -> Tensor:
-    """A number as a 0-d tensor of the dtype and on the device of ``self``."""
+def number_of(self: Tensor, value: Any, shape: tuple[int, ...] = ()) -> Tensor:
+    """A number as a tensor, of no dims unless told, of the dtype and on the device of ``self``."""
     dtype = self.dtype
-    if (type(value) is float or type(value) is int) and dtype.is_floating_point:
-        return new_tensor(self.device.kernels["full"]((), value, dtype=dtype), dtype, self.device)
+    if (type(value) is float or type(value) is int) and (dtype.is_floating_point or dtype.is_complex):
+        return new_tensor(self.device.kernels["full"](shape, value, dtype=dtype), dtype, self.device)
     if type(value) is int and (
         (dtype in PLAIN_INTEGERS and LOWEST <= value <= HIGHEST) or (0 <= value < 128 and dtype.kind == "integer")
     ):
-        return new_tensor(self.device.kernels["full"]((), value, dtype=dtype), dtype, self.device)
+        return new_tensor(self.device.kernels["full"](shape, value, dtype=dtype), dtype, self.device)
     kind = kind_of(value)
     if kind == "complex" and not dtype.is_complex:
         raise DtypeError(
@@ -286,7 +286,7 @@ def number_of(self: Tensor, value: Any) -> Tensor:
         if not limits.min <= value <= limits.max:
             raise DtypeError(f"setitem: value cannot be converted to type {dtype.name} without overflow, got {value}")
         value = int(value)
-    return new_tensor(self.device.kernels["full"]((), value, dtype=dtype), dtype, self.device)
+    return new_tensor(self.device.kernels["full"](shape, value, dtype=dtype), dtype, self.device)
 
 
 def _fitting(value: Tensor, shape: tuple[int, ...]) -> Tensor:

@@ -10,11 +10,11 @@ from tensorcore.errors import ArgumentTypeError, ShapeError, UnsupportedDtype
 from tensorcore.ops import rules
 from tensorcore.ops.calls import PLAIN_FLOATS
 from tensorcore.ops.define import Op
-from tensorcore.ops.indexing.index import nothing
+from tensorcore.ops.indexing.index import nothing, number_of
 from tensorcore.ops.indexing.parse import check_places, check_scattered, long
 from tensorcore.ops.indexing.scatter_gradients import REDUCED, padded
 from tensorcore.ops.indexing.writing import both, call, picked, quick, renamed, same_dtype, scalar
-from tensorcore.ops.kinds import BOOL, INTEGER, operation
+from tensorcore.ops.kinds import BOOL, COMPLEX, INTEGER, operation
 from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.output import store
 from tensorcore.ops.samples import index as samples
@@ -46,7 +46,10 @@ _scatter_value = renamed(_scatter, 1)
 # How they are called
 
 _MEANS = INTEGER | PLAIN_FLOATS
-_REDUCES = BOOL | _MEANS
+_KNOWN = {
+    "sum": BOOL | COMPLEX | _MEANS, "prod": BOOL | COMPLEX | _MEANS, "mean": COMPLEX | _MEANS,
+    "amax": BOOL | _MEANS, "amin": BOOL | _MEANS,
+}  # fmt: skip
 
 
 @before("usual_places", dtypes.int64)
@@ -146,7 +149,10 @@ def scatter(name: str, write: bool, input: Tensor, dim: int, index: Tensor, src:
         return call(_scatter, (input, index, src), {"dim": at}, ShapeError, write) if made is None else made
     given = isinstance(src, Tensor)
     if not given and reduce is None and (at := _usual(input, dim, index, input)) >= 0:
-        src = scalar(name, input, src).expand(index.native.shape)  # type: ignore[attr-defined]
+        if type(src) is float or type(src) is int:
+            src = number_of(input, src, tuple(index.native.shape))
+        else:
+            src = scalar(name, input, src).expand(index.native.shape)  # type: ignore[attr-defined]
         return call(_scatter_value, (input, index, src), {"dim": at}, ShapeError, write)
     index = long(name, index, empty=True)
     if given:
@@ -188,7 +194,10 @@ def scatter_reduce(name: str, write: bool, input: Tensor, dim: int, index: Tenso
         reduce: ``sum``, ``prod``, ``mean``, ``amax`` or ``amin``.
         include_self: whether what is in ``input`` counts in places that ``index`` names.
     """
-    if reduce in ("sum", "prod", "mean", "amax", "amin") and input.dtype in (_MEANS if reduce == "mean" else _REDUCES):
+    complete = input.dtype.is_complex and (
+        input.node is not None or src.node is not None
+    )  # which has something to say then
+    if reduce in _KNOWN and input.dtype in _KNOWN[reduce] and not complete:
         at = _usual(input, dim, index, src)
         if at >= 0:
             options = {"dim": at, "reduce": reduce, "include_self": include_self}

@@ -341,6 +341,8 @@ def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, marg
 
 def _margins(input: Tensor, target: Tensor, *, reduction: str) -> Tensor:
     score = -target * input
+    if score.dtype.is_complex:
+        return reduced((score.exp() + 1.0).log(), reduction)
     size = score.abs()
     return reduced((1.0 + (-size).exp()).log() + (score + size) * 0.5, reduction)
 

@@ -122,13 +122,13 @@ def _is_plain(*given: Any) -> bool:
     """Whether a step of Elman's network fits together and leaves nothing on a tape: as two products it takes 2 us less."""
     input, hx, w_ih, w_hh, b_ih, b_hh = given
     dtype = input.dtype
-    if dtype not in PLAIN_FLOATS or not all(
-        [type(one) is Tensor and one.node is None and one.dtype is dtype for one in given]
+    if not (dtype in PLAIN_FLOATS or dtype.is_complex) or not all(
+        [one is None or (type(one) is Tensor and one.node is None and one.dtype is dtype) for one in given]
     ):
         return False
     features, hidden = input.native.shape[1], hx.native.shape[1]
-    shapes = w_ih.native.shape, w_hh.native.shape, b_ih.native.shape, b_hh.native.shape
-    return shapes == ((hidden, features), (hidden, hidden), (hidden,), (hidden,))
+    biases = [one is None or one.native.shape == (hidden,) for one in (b_ih, b_hh)]
+    return (w_ih.native.shape, w_hh.native.shape) == ((hidden, features), (hidden, hidden)) and all(biases)
 
 
 def _check_step(name: str, input: Any, states: Any, w_hh: Any) -> None:
@@ -355,7 +355,7 @@ def _unrolled(cell: Cell, gates: Any, state: State, *, sizes: tuple[int, ...], r
 
 
 def _lstm_next(gates: Any, state: State, weight: Any, projection: Any = None) -> State:
-    z = gates + matmul(state[0], weight.t())
+    z = gates + linear(state[0], weight)
     i, f, g, o = z.chunk(4, 1)
     cell = f.sigmoid() * state[1] + i.sigmoid() * g.tanh()
     h = o.sigmoid() * cell.tanh()
@@ -371,7 +371,7 @@ def _gru_next(gates: Any, state: State, weight: Any, bias: Any) -> State:
 
 
 def _rnn_next(gates: Any, state: State, weight: Any, nonlinearity: str) -> State:
-    z = gates + matmul(state[0], weight.t())
+    z = gates + linear(state[0], weight)
     return (z.tanh() if nonlinearity == "tanh" else z.relu(),)
 
 

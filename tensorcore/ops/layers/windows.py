@@ -12,6 +12,7 @@ from tensorcore.ops.kinds import operation
 from tensorcore.ops.layers.conv import conv1d, spread, window_counts
 from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.samples import nn as samples
+from tensorcore.ops.shapes.shape import in_shape
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = ["conv_tbc", "fold", "unfold"]
@@ -97,8 +98,40 @@ def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tenso
         for name, one, dims in (("input", input, 3), ("weight", weight, 3), ("bias", bias, 1)):
             if len(one.native.shape) != dims:
                 raise ShapeError(f"conv_tbc: {name} must have {dims} dims, got {list(one.native.shape)}; reshape it")
+    if input.dtype.is_complex and (made := _of_taps(input, weight, bias, pad)) is not None:
+        return made
     # Copies, since a kernel would lay its result out as what it gets, and that takes longer.
     return _turned(conv1d(_turned(input, 1, 2, 0), _turned(weight, 2, 1, 0), bias, padding=pad), 2, 0, 1)
+
+
+def _of_taps(input: Tensor, weight: Tensor, bias: Tensor, pad: int) -> Tensor | None:
+    """A product for each tap of numbers that no kernel has convolutions of, all in one batch; None where that is unusual."""
+    (time, batch, channels), (taps, depth, outs) = input.native.shape, weight.native.shape
+    many = time + 2 * pad - taps + 1 if type(pad) is int and pad >= 0 else 0
+    if (
+        not type(input) is type(weight) is type(bias) is Tensor
+        or not input.dtype is weight.dtype is bias.dtype
+        or not input.device is weight.device is bias.device
+        or not input.node is weight.node is bias.node is None
+        or channels != depth
+        or bias.native.shape != (outs,)
+        or many < 1
+        or not batch * channels * outs * taps
+    ):
+        return None
+    kernels, whole = input.device.kernels, (time + 2 * pad, batch, channels)
+    try:
+        if pad:
+            edge = kernels["full"]((pad, batch, channels), 0, dtype=input.dtype)
+            x = kernels["cat"]([edge, input.native, edge], dim=0, shape=whole)
+        else:
+            x = kernels["contiguous"](input.native)  # which begins where its memory does
+        windows = input.device.as_strided(x, (taps, many * batch, channels), (batch * channels, channels, 1), 0)
+        sums = kernels["sum"](kernels["matmul"](windows, weight.native), dim=(0,), keepdim=False)
+        native = in_shape(input.device, kernels["add"](sums, bias.native), (many, batch, outs))
+    except MemoryError:
+        return None  # the complete call makes room
+    return new_tensor(native, input.dtype, input.device)  # type: ignore[no-any-return]
 
 
 def _turned(one: Tensor, *dims: int) -> Tensor:

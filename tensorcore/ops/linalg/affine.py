@@ -12,7 +12,7 @@ from tensorcore.ops import rules
 from tensorcore.ops.calls import PLAIN_FLOATS, apply, apply_into
 from tensorcore.ops.define import Op, same
 from tensorcore.ops.inplace import is_free
-from tensorcore.ops.kinds import FLOATING, operation
+from tensorcore.ops.kinds import COMPLEX, FLOATING, operation
 from tensorcore.ops.linalg.products import (
     adjoint_times,
     conjugate,
@@ -64,7 +64,10 @@ _PLAIN = frozenset([int, float])
 _addmm, _addmv, _baddbmm = _adding("addmm"), _adding("addmv"), _adding("baddbmm")
 
 
-@before("add_product", record, FLOATING)
+_FIELDS = FLOATING | COMPLEX
+
+
+@before("add_product", record, _FIELDS)
 def _add_product(
     op: Op, input: Tensor, x: Tensor, y: Tensor, dims: tuple[int, int], beta: Any, alpha: Any, out: Any
 ) -> Tensor:
@@ -75,7 +78,7 @@ def _add_product(
         and type(input) is Tensor
         and x.dtype is y.dtype is input.dtype
         and x.device is y.device is input.device
-        and x.dtype in FLOATING
+        and x.dtype in _FIELDS
         and (type(beta) is int or type(beta) is float)
         and (type(alpha) is int or type(alpha) is float)
     ):
@@ -185,13 +188,13 @@ def addbmm(
 
 
 def _plain_addr(input: Any, vec1: Any, vec2: Any, beta: Any, alpha: Any, **place: Any) -> Any:
-    """``addr`` of floats that are not recorded as a native array, which may have a ``place``; None for other calls."""
+    """``addr`` of numbers that are not recorded as a native array, which may have a ``place``; None for other calls."""
     if not (type(input) is type(vec1) is type(vec2) is Tensor and input.dtype is vec1.dtype is vec2.dtype):
         return None
     device, dtype, x = input.device, input.dtype, input.native
     first, second = vec1.native.shape, vec2.native.shape
     if (
-        dtype not in PLAIN_FLOATS
+        not (dtype in PLAIN_FLOATS or (dtype.is_complex and not place))
         or type(alpha) not in _PLAIN
         or type(beta) not in _PLAIN
         or not beta
@@ -203,15 +206,17 @@ def _plain_addr(input: Any, vec1: Any, vec2: Any, beta: Any, alpha: Any, **place
         or not device.is_contiguous(x)
     ):
         return None
-    kernel, natives, options = (
-        device.kernels["addr"],
-        (x, vec1.native, vec2.native),
-        {"beta": beta, "alpha": alpha, **place},
-    )
+    name, natives, options = "addr", (x, vec1.native, vec2.native), {"beta": beta, "alpha": alpha, **place}
+    if dtype.is_complex:  # a column by a row
+        name, natives = (
+            "addmm",
+            (x, in_shape(device, vec1.native, (*first, 1)), in_shape(device, vec2.native, (1, *second))),
+        )
+    kernel = device.kernels[name]
     try:
         return kernel(*natives, **options) if kernel else None
     except MemoryError as error:
-        return again(device, "addr", natives, options, error)
+        return again(device, name, natives, options, error)
 
 
 def _addr_over(input: Tensor, vectors: tuple[Any, ...], beta: Any = 1, alpha: Any = 1, **others: Any) -> bool:
@@ -339,9 +344,9 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, *, out: Te
     if (
         type(input) is Tensor
         and type(weight) is Tensor
-        and type(bias) is Tensor
-        and input.dtype is weight.dtype is bias.dtype
-        and input.device is weight.device is bias.device
+        and input.dtype is weight.dtype
+        and input.device is weight.device
+        and (bias is None or (type(bias) is Tensor and bias.dtype is input.dtype and bias.device is input.device))
         and input.dtype is not dtypes.bool_
         and not unusual.threads
     ):
@@ -349,13 +354,13 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, *, out: Te
         x, w = input.native.shape, weight.native.shape
         device = input.device
         kernel = device.kernels["linear"]
-        if kernel and x and len(w) == 2 and x[-1] == w[1] and bias.native.shape == w[:1]:
+        if kernel and x and len(w) == 2 and x[-1] == w[1] and (bias is None or bias.native.shape == w[:1]):
             made = new(Tensor)
-            made.native = native = kernel(input.native, weight.native, bias.native)
+            made.native = native = kernel(input.native, weight.native, None if bias is None else bias.native)
             made.dtype = input.dtype
             made.device = device
             made.node = made.version = made.trail = None
-            edge, weight_edge, bias_edge = input.node, weight.node, bias.node
+            edge, weight_edge, bias_edge = input.node, weight.node, None if bias is None else bias.node
             if edge is not None or weight_edge is not None or bias_edge is not None:
                 made.node = node = new(Node)
                 node.op = _linear

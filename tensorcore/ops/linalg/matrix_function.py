@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from functools import reduce
 
 from tensorcore import dtypes
 from tensorcore.errors import ArgumentTypeError, DtypeError, ShapeError
@@ -138,21 +138,12 @@ def multi_dot(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor
 
 
 def _multiplied(tensors: Sequence[Tensor]) -> Tensor:
-    """Of tensors that fit, the first and last of which may be vectors."""
-    row, column = len(tensors[0].native.shape) == 1, len(tensors[-1].native.shape) == 1
-    if not (row or column):
-        return chained(tensors)
-    if len(tensors) == 2:
-        return matmul(*tensors)
-    matrices: list[Any] = list(tensors)
-    if row:
-        matrices[0] = matrices[0].unsqueeze(0)
-    if column:
-        matrices[-1] = matrices[-1].unsqueeze(1)
-    made: Any = chained(matrices)
-    if column:
-        made = made.squeeze(-1)
-    return made.squeeze(0) if row else made  # type: ignore[no-any-return]
+    """Of tensors that fit, the first and last of which may be vectors: one after the other from there, which reads each matrix once."""
+    if len(tensors[0].native.shape) == 1:
+        return reduce(matmul, tensors)
+    if len(tensors[-1].native.shape) == 1:
+        return reduce(lambda made, one: matmul(one, made), reversed(tensors))
+    return chained(tensors)
 
 
 @operation(samples=samples.vecdot, method=False, name="linalg_vecdot")

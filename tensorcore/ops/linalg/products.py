@@ -13,10 +13,11 @@ from tensorcore.errors import ArgumentTypeError, DimensionError, DtypeError, Sha
 from tensorcore.ops import rules
 from tensorcore.ops.calls import apply, apply_into, binary
 from tensorcore.ops.define import Op
-from tensorcore.ops.kinds import FLOATING, INTEGER, operation
+from tensorcore.ops.kinds import COMPLEX, FLOATING, INTEGER, operation
 from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.output import store
 from tensorcore.ops.pointwise.arithmetic import mul
+from tensorcore.ops.pointwise.complex import _conj
 from tensorcore.ops.record import record
 from tensorcore.ops.samples import nn as samples
 from tensorcore.ops.shapes.shape import in_shape
@@ -33,6 +34,7 @@ Ints = tuple[int, ...]
 
 new = object.__new__
 makers.append(globals())
+_FIELDS = FLOATING | COMPLEX
 
 # The gradients of a product. ``_matmul_nt`` and ``_matmul_tn`` read one operand transposed, so a walk
 # makes no views; the three products are each other's derivatives.
@@ -88,7 +90,7 @@ def _plain_pair(x: Tensor, y: Tensor) -> bool:
         type(x) is Tensor is type(y)
         and x.node is None is y.node
         and x.dtype is y.dtype
-        and x.dtype in FLOATING
+        and x.dtype in _FIELDS
         and x.device is y.device
     )
 
@@ -215,7 +217,7 @@ def _of_dims(op: Op, second: str, dims: tuple[int, int], text: str, doc: str, ca
     """The call of a product of two tensors of exactly these numbers of dims; the usual one is one frame."""
     first_dims, other_dims = dims
     inner, batched = -2 if other_dims > 1 else -1, first_dims == 3
-    usual = product_way(op, "matmul", again, FLOATING | INTEGER, dims)
+    usual = product_way(op, "matmul", again, _FIELDS | INTEGER, dims)
 
     def call(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
         if (done := usual(input, other) if out is None else placed(out, input, other)) is not None:
@@ -224,7 +226,7 @@ def _of_dims(op: Op, second: str, dims: tuple[int, int], text: str, doc: str, ca
             type(input) is Tensor
             and type(other) is Tensor
             and input.dtype is other.dtype
-            and input.dtype in FLOATING
+            and input.dtype in _FIELDS
             and input.device is other.device
             and out is None
         ):
@@ -271,7 +273,7 @@ def vdot(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """As ``dot``, with the first vector conjugated."""
     if type(input) is not Tensor:
         check_tensors("vdot", input=input, other=other)
-    return dot(conjugate(input) if input.dtype.is_complex else input, other, out=out)
+    return dot(_conj(input) if input.dtype.is_complex else input, other, out=out)
 
 
 @operation(samples=samples.inner)
@@ -384,7 +386,7 @@ def trace(input: Tensor) -> Tensor:
         check_tensors("trace", input=input)
     if len(input.native.shape) != 2:
         raise ShapeError(f"trace: trace: expected a matrix, but got tensor with dim {len(input.native.shape)}")
-    if input.node is None and (input.dtype in FLOATING or input.dtype is dtypes.int64):
+    if input.node is None and (input.dtype in _FIELDS or input.dtype is dtypes.int64):
         kernels = input.device.kernels
         native = kernels["sum"](kernels["take_diagonal"](input.native, dim1=0, dim2=1))
         return new_tensor(native, input.dtype, input.device)

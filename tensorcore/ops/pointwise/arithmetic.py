@@ -296,6 +296,10 @@ pow = elementwise(
 @operation(samples=samples.powers)
 def float_power(input: Any, exponent: Any, *, out: Tensor | None = None) -> Tensor:
     """``input`` to the power of ``exponent`` in double precision."""
+    first = input if type(exponent) in (int, float) else exponent
+    if out is None and type(first) is Tensor and (first is input or type(input) in (int, float)):
+        made: Any = first.to(dtypes.complex128 if first.dtype.is_complex else dtypes.float64)  # type: ignore[attr-defined]
+        return pow(made, exponent) if first is input else pow(input, made)
     wide = dtypes.complex128 if result_type(input, exponent).is_complex else dtypes.float64
     base, power = (one.to(wide) if isinstance(one, Tensor) else one for one in (input, exponent))  # type: ignore[attr-defined]
     return pow(base, power) if out is None else store("float_power", pow(base, power), out)

@@ -9,7 +9,18 @@ from tensorcore.dtypes import kind_of
 from tensorcore.errors import ArgumentTypeError, DtypeError, UnsupportedDtype
 from tensorcore.ops.calls import PLAIN_FLOATS, apply_into
 from tensorcore.ops.define import Op
-from tensorcore.ops.kinds import BOOL, FLOATING, INTEGER, REAL, alias, composite, elementwise, method, operation
+from tensorcore.ops.kinds import (
+    BOOL,
+    COMPLEX,
+    FLOATING,
+    INTEGER,
+    REAL,
+    alias,
+    composite,
+    elementwise,
+    method,
+    operation,
+)
 from tensorcore.ops.mixed import explain
 from tensorcore.ops.operands import (
     NARROW,
@@ -44,6 +55,10 @@ _results: dict[Any, Any] = {}
 dtypes.remembered.append(_results)
 
 
+_FIELDS = FLOATING | COMPLEX
+_SMALL = frozenset([int, bool])  # numbers that have an order
+
+
 def _rank(one: Any) -> Any:
     return (one.dtype, not one.native.shape) if type(one) is Tensor else type(one)
 
@@ -61,7 +76,7 @@ def _met(condition: Any, input: Any, other: Any) -> Tensor | None:
             if one.device is not device or one.node is not None:
                 return None
             natives.append(one.native if one.dtype is final else device.kernels["cast"](one.native, dtype=final))
-        elif type(one) is float or -128 < one < 128:
+        elif type(one) is float or (type(one) in _SMALL and -128 < one < 128):
             natives.append(float(one) if final.is_floating_point else one)
         else:
             return None
@@ -128,7 +143,7 @@ def where(condition: Tensor, input: Any = None, other: Any = None, *, out: Tenso
             [
                 (one.dtype is first.dtype and one.device is first.device)
                 if isinstance(one, Tensor)
-                else (first.dtype.is_floating_point and (type(one) is float or type(one) is int))
+                else (first.dtype in _FIELDS and (type(one) is float or type(one) is int))
                 or (first.dtype.kind == "integer" and type(one) is int and 0 <= one < 128)  # which each of them holds
                 for one in (input, other)
             ]
@@ -159,7 +174,7 @@ def where(condition: Tensor, input: Any = None, other: Any = None, *, out: Tenso
         made = new_tensor(device.kernels["where"](choice, *natives), final, device)
     except Exception as error:
         raise explain(_where, (condition, input, other), error) from error
-    if final not in NARROW and (final.is_floating_point or final in PLAIN_INTEGERS):
+    if final not in NARROW and (final.is_floating_point or final.is_complex or final in PLAIN_INTEGERS):
         _results[device, *given] = final
     if mode.enabled and any([isinstance(one, Tensor) and one.node is not None for one in (input, other)]):
         record(_where, (condition, input, other), None, made)
@@ -317,7 +332,7 @@ fmin = elementwise(
 )  # fmt: skip
 
 
-@composite(inputs="input", quick=FLOATING, takes=FLOATING, writes=True, samples=samples.unary,
+@composite(inputs="input", quick=FLOATING | COMPLEX, takes=FLOATING | COMPLEX, writes=True, samples=samples.unary,
            grads=dict(input=lambda g, input: where(input.isfinite(), g, 0.0)))  # fmt: skip
 def nan_to_num(
     input: Tensor,

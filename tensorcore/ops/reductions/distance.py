@@ -199,6 +199,15 @@ def _shortened(input: Tensor, given: tuple[Any, ...], **options: Any) -> bool:
     return True
 
 
+def _complex_shortened(input: Tensor, p: float, others: tuple[int, ...], most: float) -> Tensor:
+    kernels = input.device.kernels
+    sizes = kernels["norm"](input.native, p=p, dim=others, keepdim=True)
+    factors = kernels["div"](most, kernels["add"](sizes, 1e-7))
+    factors = kernels["where"](kernels["gt"](sizes, most), factors, 1.0)
+    made = kernels["mul"](input.native, kernels["cast"](factors, dtype=input.dtype))
+    return new_tensor(made, input.dtype, input.device)  # type: ignore[no-any-return]
+
+
 _NUMBERS = frozenset([int, float])
 
 
@@ -221,6 +230,12 @@ def renorm(input: Tensor, p: float, dim: int, maxnorm: float, *, out: Tensor | N
         made = new_tensor(native, input.dtype, input.device)
         return made if out is None else store("renorm", made, out, input)
     others = tuple([i for i in range(input.ndim) if i != at])
+    if input.dtype.is_complex and input.node is None and math.isfinite(p):
+        try:
+            made = _complex_shortened(input, float(p), others, float(maxnorm))
+            return made if out is None else store("renorm", made, out, input)
+        except MemoryError:
+            pass  # the complete call makes room
     # As in PyTorch: narrow floats are measured in single precision.
     wide = dtypes.float32 if input.dtype.itemsize == 2 and input.dtype.is_floating_point else None
     size = vector_norm(input, p if math.isfinite(p) else math.inf, others, True, dtype=wide)

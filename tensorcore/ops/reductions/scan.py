@@ -143,8 +143,8 @@ def cumprod(input: Tensor, dim: int, *, dtype: dtypes.dtype | None = None, out: 
 
 
 def plain_powers(x: Tensor, count: int) -> Tensor | None:
-    """The powers from 0 to ``count - 1`` of each element in a new last dim, of floats that are not recorded; None for others."""
-    if type(x) is not Tensor or x.node is not None or x.dtype not in PLAIN_FLOATS or count < 1:
+    """The powers from 0 to ``count - 1`` of each element in a new last dim, of numbers that are not recorded; None for others."""
+    if type(x) is not Tensor or x.node is not None or not (x.dtype in PLAIN_FLOATS or x.dtype.is_complex) or count < 1:
         return None
     kernels, shape, dtype = x.device.kernels, tuple(x.native.shape), x.dtype
     last, whole = len(shape), (*shape, count)

@@ -91,6 +91,39 @@ ALWAYS_INLINE pair_f64 logaddexp_of_f64(pair_f64 x, pair_f64 y) {
 
 ALWAYS_INLINE pair_f32 logaddexp_of_f32(pair_f32 x, pair_f32 y) { return narrow(logaddexp_of_f64(wide(x), wide(y))); }
 
+/* Powers of two and roots below one. */
+ALWAYS_INLINE pair_f64 exp2_of_f64(pair_f64 x) {
+    const double complex made = cexp(__builtin_complex(x.real * M_LN2, x.imaginary * M_LN2));
+    return (pair_f64){creal(made), cimag(made)};
+}
+ALWAYS_INLINE pair_f32 exp2_of_f32(pair_f32 x) { return narrow(exp2_of_f64(wide(x))); }
+ALWAYS_INLINE pair_f64 rsqrt_of_f64(pair_f64 x) {
+    const double complex root = csqrt(__builtin_complex(x.real, x.imaginary));
+    return over_f64((pair_f64){1, 0}, (pair_f64){creal(root), cimag(root)});
+}
+ALWAYS_INLINE pair_f32 rsqrt_of_f32(pair_f32 x) { return narrow(rsqrt_of_f64(wide(x))); }
+
+/* As NumPy has it: by products to a small whole power; zero has no power that is not positive, but the 0th. */
+static pair_f64 pow_of_f64(pair_f64 x, pair_f64 y) {
+    if (y.real == 0 && y.imaginary == 0)
+        return (pair_f64){1, 0};
+    if (x.real == 0 && x.imaginary == 0)
+        return y.real > 0 ? (pair_f64){0, 0} : (pair_f64){NAN, NAN};
+    if (y.imaginary == 0 && fabs(y.real) < 100 && y.real == floor(y.real)) {
+        int n = (int)fabs(y.real);
+        pair_f64 made = {1, 0}, power = x;
+        for (bool first = true; n; n >>= 1, power = n ? times_f64(power, power) : power)
+            if (n & 1) {
+                made = first ? power : times_f64(made, power);
+                first = false;
+            }
+        return y.real < 0 ? over_f64((pair_f64){1, 0}, made) : made;
+    }
+    const double complex made = cpow(__builtin_complex(x.real, x.imaginary), __builtin_complex(y.real, y.imaginary));
+    return (pair_f64){creal(made), cimag(made)};
+}
+ALWAYS_INLINE pair_f32 pow_of_f32(pair_f32 x, pair_f32 y) { return narrow(pow_of_f64(wide(x), wide(y))); }
+
 #define OF_ONE(name, suffix)                                                                                  \
     ALWAYS_INLINE pair_##suffix name##_##suffix(pair_##suffix by, pair_##suffix x, pair_##suffix y, pair_##suffix z) { \
         return name##_of_##suffix(x);                                                                         \
@@ -107,6 +140,9 @@ ALWAYS_INLINE pair_f32 logaddexp_of_f32(pair_f32 x, pair_f32 y) { return narrow(
     OF_ONE(sinc, suffix)                                                                                      \
     OF_ONE(sigmoid, suffix)                                                                                   \
     OF_ONE(silu, suffix)                                                                                      \
+    OF_ONE(exp2, suffix)                                                                                      \
+    OF_ONE(rsqrt, suffix)                                                                                     \
+    OF_TWO(pow, pow_of, suffix)                                                                               \
     OF_TWO(logaddexp, logaddexp_of, suffix)                                                                   \
     ALWAYS_INLINE pair_##suffix add_scaled_##suffix(pair_##suffix by, pair_##suffix x, pair_##suffix y, pair_##suffix z) { \
         return plus_##suffix(x, times_##suffix(y, by));                                                       \
@@ -197,6 +233,19 @@ static void running_f64(const char *x, char *made, ptrdiff_t step, ptrdiff_t cou
         *(pair_f64 *)(made + i * step) = sum = logaddexp_of_f64(sum, *(const pair_f64 *)(x + i * step));
 }
 
+#define PRODUCTS(suffix, WIDE, NARROW)                                                                        \
+    static void products_##suffix(const char *x, char *made, ptrdiff_t step, ptrdiff_t count) {               \
+        pair_f64 product = {1, 0};                                                                            \
+        for (ptrdiff_t i = 0; i < count; i++) {                                                               \
+            const pair_f64 one = WIDE(*(const pair_##suffix *)(x + i * step));                                \
+            product = i ? times_f64(product, one) : one;                                                      \
+            *(pair_##suffix *)(made + i * step) = NARROW(product);                                            \
+        }                                                                                                     \
+    }
+PRODUCTS(f32, wide, narrow)
+PRODUCTS(f64, , )
+
 #define ENTRY(name, inputs) [COMPLEX_##name] = {name##_loop_f32, name##_loop_f64},
 const complex_formula_loops ISA(complex_formula_loops) = {.of = {COMPLEX_FORMULAS(ENTRY)}, .running = {running_f32, running_f64},
+                                                          .products = {products_f32, products_f64},
                                                           .cross = {cross_f32, cross_f64}};

@@ -415,7 +415,10 @@ static void fill(char *to, const char *value, int size, ptrdiff_t begin, ptrdiff
     case 1: memset(to + begin, value[0], (size_t)(end - begin)); break;
     case 2: FILL(uint16_t) break;
     case 4: FILL(uint32_t) break;
-    default: FILL(uint64_t)
+    case 8: FILL(uint64_t) break;
+    default: /* pairs */
+        for (ptrdiff_t i = begin; i < end; i++)
+            memcpy(to + i * size, value, (size_t)size);
     }
 }
 

@@ -1,4 +1,5 @@
-/* Small products of vectors, and with a scaled tensor added: one sum after the other, each in double precision. */
+/* Small products of vectors, and with a scaled tensor added: one sum after the other, of floats in double precision and of integers
+   in 64 bits, whose last ones are those of shorter ones. */
 #include "gemm_small.h"
 
 typedef struct {
@@ -27,24 +28,24 @@ static bool read_small(PyObject *object, bool left, small_side *side) {
     return true;
 }
 
-#define SMALL_PRODUCT(type)                                                                                   \
+#define SMALL_PRODUCT(type, wide, alpha, beta)                                                                \
     for (npy_intp b = 0; b < batch; b++)                                                                      \
         for (npy_intp i = 0; i < x.shape[1]; i++)                                                             \
             for (npy_intp j = 0; j < y.shape[2]; j++) {                                                       \
                 const char *one = x.data + b * x.steps[0] + i * x.steps[1];                                   \
                 const char *other = y.data + b * y.steps[0] + j * y.steps[2];                                 \
-                double sum = 0;                                                                               \
+                wide sum = 0;                                                                                 \
                 for (npy_intp k = 0; k < inner; k++, one += x.steps[2], other += y.steps[1])                  \
-                    sum += (double)*(const type *)one * (double)*(const type *)other;                         \
+                    sum += (wide) * (const type *)one * (wide) * (const type *)other;                         \
                 sum *= alpha;                                                                                 \
                 if (added)                                                                                    \
-                    sum += beta * (double)*(const type *)(added + b * step[0] + i * step[1] + j * step[2]);   \
+                    sum += beta * (wide) * (const type *)(added + b * step[0] + i * step[1] + j * step[2]);   \
                 ((type *)PyArray_DATA(made))[(b * x.shape[1] + i) * y.shape[2] + j] = (type)sum;              \
             }
 
 PyObject *gemm_small(native_type type, PyObject *left, PyObject *right, PyArrayObject *input, double alpha, double beta) {
     small_side x, y;
-    if ((type != TYPE_F32 && type != TYPE_F64) || !read_small(left, true, &x) || !read_small(right, false, &y) || x.shape[2] != y.shape[1] ||
+    if (native_is_half(type) || type == TYPE_BOOL || !read_small(left, true, &x) || !read_small(right, false, &y) || x.shape[2] != y.shape[1] ||
         (x.batch && y.batch && x.shape[0] != y.shape[0]))
         return NULL;
     const npy_intp batch = x.batch ? x.shape[0] : y.shape[0], inner = x.shape[2];
@@ -74,10 +75,17 @@ PyObject *gemm_small(native_type type, PyObject *left, PyObject *right, PyArrayO
         added = PyArray_BYTES(input);
     }
     PyArrayObject *made = native_empty(ndim, shape, type);
-    if (made && type == TYPE_F32) {
-        SMALL_PRODUCT(float)
-    } else if (made) {
-        SMALL_PRODUCT(double)
+    if (!made)
+        return NULL;
+    const uint64_t whole = (uint64_t)(int64_t)alpha, part = (uint64_t)(int64_t)beta; /* of integers */
+    switch (type) {
+    case TYPE_F32: SMALL_PRODUCT(float, double, alpha, beta) break;
+    case TYPE_F64: SMALL_PRODUCT(double, double, alpha, beta) break;
+    case TYPE_I8: SMALL_PRODUCT(int8_t, uint64_t, whole, part) break;
+    case TYPE_I16: SMALL_PRODUCT(int16_t, uint64_t, whole, part) break;
+    case TYPE_I32: SMALL_PRODUCT(int32_t, uint64_t, whole, part) break;
+    case TYPE_I64: SMALL_PRODUCT(int64_t, uint64_t, whole, part) break;
+    default: SMALL_PRODUCT(uint8_t, uint64_t, whole, part)
     }
     return (PyObject *)made;
 }

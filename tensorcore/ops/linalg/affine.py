@@ -12,7 +12,7 @@ from tensorcore.ops import rules
 from tensorcore.ops.calls import PLAIN_FLOATS, apply
 from tensorcore.ops.define import Op, same
 from tensorcore.ops.inplace import is_free
-from tensorcore.ops.kinds import FLOATING, operation
+from tensorcore.ops.kinds import FLOATING, INTEGER, operation
 from tensorcore.ops.linalg.products import (
     adjoint_times,
     conjugate,
@@ -61,6 +61,10 @@ def _adding(name: str) -> Op:
 
 
 _PLAIN = frozenset([int, float])
+# The dtypes whose factors are plain numbers, and those of integers, between which they are.
+_SPANS: dict[Any, Any] = dict.fromkeys(FLOATING, FLOATING) | {
+    one: (dtypes.iinfo(one).min, dtypes.iinfo(one).max) for one in INTEGER
+}
 _addmm, _addmv, _baddbmm = _adding("addmm"), _adding("addmv"), _adding("baddbmm")
 
 
@@ -75,11 +79,14 @@ def _add_product(
         and type(input) is Tensor
         and x.dtype is y.dtype is input.dtype
         and x.device is y.device is input.device
-        and x.dtype in FLOATING
+        and (span := _SPANS.get(x.dtype))
         and (type(beta) is int or type(beta) is float)
         and (type(alpha) is int or type(alpha) is float)
         and out is None
+        and (span is FLOATING or (span[0] <= beta <= span[1] and span[0] <= alpha <= span[1]))
     ):
+        if span is not FLOATING:
+            beta, alpha = int(beta), int(alpha)  # cut off
         a, b, c = x.native.shape, y.native.shape, input.native.shape
         if (len(a), len(b)) == dims and a[-1] == b[dims[1] - 2] and (len(a) < 3 or a[0] == b[0]):
             made = a[:-1] + b[-1:] if len(b) > 1 else a[:-1]

@@ -59,7 +59,6 @@ enum { TOGETHER = 4, PIECE = 256 }; /* rows that are added in one pass, of so ma
                 to[(begin + i) * there] = (type)(to[(begin + i) * there] + sums[i]);                          \
         }                                                                                                     \
     }                                                                                                         \
-                                                                                                             \
                                                                                                               \
     static void sums_##bits(const convolution *c, ptrdiff_t begin, ptrdiff_t end) {                           \
         const ptrdiff_t plane = conv_product(c->sizes), wide = c->sizes[2], row = c->counts[2];               \

@@ -8,6 +8,8 @@
 #include "plan.h"
 #include "rows.h"
 
+#include <string.h>
+
 DECLARE_LOOPS(elementwise_loops, elementwise_loops);
 DECLARE_LOOPS(cast_loops, cast_loops);
 DECLARE_LOOPS(half_loops, half_loops);
@@ -408,11 +410,13 @@ PyObject *elementwise_describe(void) {
     return made;
 }
 
-bool native_numpy_loop(const char *name, native_type type, numpy_loop *found) {
+bool native_ufunc_loop(const char *module, const char *name, native_type type, numpy_loop *found) {
     const char wanted = type == TYPE_F32 ? NPY_FLOAT : NPY_DOUBLE;
-    PyObject *numpy = PyImport_ImportModule("numpy");
-    PyUFuncObject *function = numpy ? (PyUFuncObject *)PyObject_GetAttrString(numpy, name) : NULL;
-    Py_XDECREF(numpy);
+    PyObject *library = PyImport_ImportModule(module);
+    PyUFuncObject *function = library ? (PyUFuncObject *)PyObject_GetAttrString(library, name) : NULL;
+    Py_XDECREF(library);
+    if (function && strcmp(Py_TYPE(function)->tp_name, "numpy.ufunc"))
+        return false;
     for (int i = 0; function && !found->loop && i < function->ntypes; i++) {
         bool fits = true;
         for (int k = 0; k < function->nargs; k++)
@@ -420,7 +424,11 @@ bool native_numpy_loop(const char *name, native_type type, numpy_loop *found) {
         if (fits)
             *found = (numpy_loop){(void *)function->functions[i], function->data ? ((void **)function->data)[i] : NULL};
     }
-    return function; /* which lives as long as NumPy does */
+    return function; /* which lives as long as its library does */
+}
+
+bool native_numpy_loop(const char *name, native_type type, numpy_loop *found) {
+    return native_ufunc_loop("numpy", name, type, found);
 }
 
 int elementwise_init(void) {

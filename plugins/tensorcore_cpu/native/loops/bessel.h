@@ -1,4 +1,4 @@
-/* Bessel functions of orders 0 and 1 and Airy's function of floats, computed in double: the formulas of
+/* Bessel functions of orders 0 and 1 of floats and Airy's function, computed in double: the formulas of
    tensorcore/ops/special/bessel.py and the ratios of tables.py there, near 0 and far from it apart, for a piece that lies on
    one side is spared the other. */
 #ifndef TENSORCORE_NATIVE_BESSEL_H
@@ -297,5 +297,13 @@ K_LOOPS(modified_bessel_k1, 1, false)
 K_LOOPS(scaled_modified_bessel_k0, 0, true)
 K_LOOPS(scaled_modified_bessel_k1, 1, true)
 NEAR_AND_FAR(airy_ai, AIRY_NEAR, 2800, airy_near(x), airy_beyond(x, false), airy_beyond(x, true))
+
+/* Of doubles: the ratios have their digits. */
+static void airy_ai_f64(const double *numbers, char *const *data, const ptrdiff_t *steps, ptrdiff_t count) {
+    for (ptrdiff_t i = 0; i < count; i++) {
+        const double x = AT(const double, 0);
+        AT(double, 1) = abs__f64(x) <= AIRY_NEAR ? airy_near(x) : airy_beyond(x, !(abs__f64(x) < 2800));
+    }
+}
 
 #endif

@@ -136,8 +136,10 @@ static PyObject *run_polygamma(const native_kernel *kernel, PyObject *const *arg
     Py_DECREF(x);
     for (int k = 1; k <= (int)order; k++)
         factor *= -k;
+    borrowed zeta = FUNCTIONS[AT_zeta];
+    zeta.mend = NULL; /* at infinity there is nothing left */
     PyObject *both[2] = {right ? PyFloat_FromDouble(order + 1) : NULL, args[0]};
-    PyObject *made = both[0] ? apply(&FUNCTIONS[AT_zeta], AT_zeta, both, factor, out) : NULL;
+    PyObject *made = both[0] ? apply(&zeta, AT_zeta, both, factor, out) : NULL;
     Py_XDECREF(both[0]);
     return made;
 }

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from tensorcore import dtypes
 from tensorcore.errors import ArgumentTypeError, DtypeError, ShapeError
 from tensorcore.ops import rules
 from tensorcore.ops.define import Op
-from tensorcore.ops.kinds import operation
+from tensorcore.ops.kinds import FLOATING, INTEGER, operation
 from tensorcore.ops.linalg.matrices import LAPACKS, check_square, identity, is_recorded, twin
 from tensorcore.ops.linalg.products import chained, matmul, one_dtype
 from tensorcore.ops.linalg.products import cross as _cross
@@ -97,13 +96,16 @@ def matrix_exp(input: Tensor) -> Tensor:
     return made
 
 
+_MULTIPLIED = LAPACKS | FLOATING | INTEGER
+
+
 @operation(samples=samples.multi_dot, method=False, name="linalg_multi_dot")
 def multi_dot(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
     """The product of two or more matrices in the order of fewest multiplications; the first and last may be vectors."""
     op = "linalg.multi_dot"
     if not isinstance(tensors, (tuple, list)):
         raise ArgumentTypeError(f"{op}: expected a tuple of Tensors, got {type(tensors).__name__}; put them in a list")
-    if out is None and len(tensors) > 1 and getattr(tensors[0], "dtype", None) in LAPACKS:
+    if out is None and len(tensors) > 1 and getattr(tensors[0], "dtype", None) in _MULTIPLIED:
         dtype, inner, last = tensors[0].dtype, None, len(tensors) - 1  # what is unusual is said below
         for i, one in enumerate(tensors):
             if type(one) is not Tensor or one.dtype is not dtype:
@@ -144,15 +146,12 @@ def _multiplied(tensors: Sequence[Tensor]) -> Tensor:
         return chained(tensors)
     if len(tensors) == 2:
         return matmul(*tensors)
-    matrices: list[Any] = list(tensors)
-    if row:
-        matrices[0] = matrices[0].unsqueeze(0)
-    if column:
-        matrices[-1] = matrices[-1].unsqueeze(1)
-    made: Any = chained(matrices)
-    if column:
-        made = made.squeeze(-1)
-    return made.squeeze(0) if row else made  # type: ignore[no-any-return]
+    # From a vector's end on every product is one of a vector, of which no order has fewer multiplications.
+    ends = tensors if row else tensors[::-1]
+    made = ends[0]
+    for one in ends[1:]:
+        made = matmul(made, one) if row else matmul(one, made)
+    return made
 
 
 @operation(samples=samples.vecdot, method=False, name="linalg_vecdot")

@@ -244,7 +244,11 @@ def clamp(input: Tensor, min: Any = None, max: Any = None, *, out: Tensor | None
         and type(input) is Tensor
         and input.node is None
         and out is None
-        and (input.dtype in PLAIN_FLOATS or (input.dtype in NARROW and "clamp" in input.device.narrow_numbers))
+        and (
+            input.dtype in PLAIN_FLOATS
+            or (input.dtype in NARROW and "clamp" in input.device.narrow_numbers)
+            or (input.dtype in PLAIN_INTEGERS and type(min) is int is type(max))
+        )
     ):  # bounds that every dtype holds, and nothing to record: half of a small call
         try:
             return new_tensor(input.device.kernels["clamp"](input.native, min, max), input.dtype, input.device)

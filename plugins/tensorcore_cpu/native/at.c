@@ -161,11 +161,12 @@ static void put_rows(const named *found, char *to, const char *from, bool one, i
         }
 }
 
-/* Written, or added with `add`, to x itself (`place`) or to a copy. NULL, with an exception or without, where that is not for us. */
+/* Written, or added with `add`, to x itself (`place`) or to a copy. NULL, with an exception or without, where it is not for us. */
 static PyObject *put(PyArrayObject *x, PyArrayObject *values, native_type type, PyObject *indices, bool add, bool place) {
     PyArrayObject *made = NULL, *from = NULL;
     named found;
-    if ((add && !native_sums_of(type)) || (place && (!PyArray_IS_C_CONTIGUOUS(x) || !PyArray_ISWRITEABLE(x) || native_overlap(x, values))) ||
+    if ((add && !native_sums_of(type)) ||
+        (place && (!PyArray_IS_C_CONTIGUOUS(x) || !PyArray_ISWRITEABLE(x) || native_overlap(x, values))) ||
         !read_indices(x, indices, &found))
         return NULL;
     npy_intp shape[NATIVE_DIMS];

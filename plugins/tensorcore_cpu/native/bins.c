@@ -69,7 +69,8 @@ EQUAL(equal_f32, float)
 EQUAL(equal_f64, double)
 
 /* Of a half type, in which each step is rounded and the number of bins too. */
-static void equal_halves(native_type half, const uint16_t *x, npy_intp count, npy_intp bins, double low, double high, double *sums) {
+static void equal_halves(native_type half, const uint16_t *x, npy_intp count, npy_intp bins, double low, double high,
+                         double *sums) {
     enum { PIECE = 256 };
     const cast_loops *casts = PICK(cast_loops);
     const float first = (float)native_rounded(low, half), last = (float)native_rounded(high, half);
@@ -93,7 +94,8 @@ static void equal_halves(native_type half, const uint16_t *x, npy_intp count, np
 
 static PyObject *narrowed(const double *sums, int ndim, const npy_intp *shape, native_type type) {
     if (native_is_half(type)) {
-        PyObject *wide = narrowed(sums, ndim, shape, TYPE_F32), *half = wide ? native_converted((PyArrayObject *)wide, TYPE_F32, type) : NULL;
+        PyObject *wide = narrowed(sums, ndim, shape, TYPE_F32);
+        PyObject *half = wide ? native_converted((PyArrayObject *)wide, TYPE_F32, type) : NULL;
         Py_XDECREF(wide);
         return half;
     }

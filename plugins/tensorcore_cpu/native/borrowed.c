@@ -121,8 +121,9 @@ static PyObject *run_borrowed(const native_kernel *kernel, PyObject *const *args
 static PyObject *run_polygamma(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     PyObject *options[2] = {NULL}, *const words[2] = {order_name, out_name};
     double order, factor = -1;
-    if (nargs != 1 || !kwnames || native_array_type(args[0]) != TYPE_F64 || !native_options(args, nargs, kwnames, words, 2, options) ||
-        !options[0] || !PyLong_CheckExact(options[0]) || !native_double(options[0], &order) || !(order >= 0) || order > MOST_ORDER)
+    if (nargs != 1 || !kwnames || native_array_type(args[0]) != TYPE_F64 ||
+        !native_options(args, nargs, kwnames, words, 2, options) || !options[0] || !PyLong_CheckExact(options[0]) ||
+        !native_double(options[0], &order) || !(order >= 0) || order > MOST_ORDER)
         return NULL;
     PyObject *out = native_is_none(options[1]) ? NULL : options[1];
     if (order == 0)

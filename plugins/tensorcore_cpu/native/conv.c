@@ -55,7 +55,8 @@ static bool read_call(convolution *c, PyObject **given, int ndim, const npy_intp
 /* Whether arrays of that type are for us: of integers those of two of the three kinds. */
 static bool is_taken(PyObject *object, conv_wanted wanted, native_type *type) {
     *type = native_array_type(object);
-    return *type != TYPE_NONE && *type != TYPE_F16 && *type != TYPE_BOOL && (native_is_floating(*type) || wanted != CONV_WEIGHT_GRADIENT);
+    const bool known = *type != TYPE_NONE && *type != TYPE_F16 && *type != TYPE_BOOL;
+    return known && (native_is_floating(*type) || wanted != CONV_WEIGHT_GRADIENT);
 }
 
 /* An array's steps in elements, for a dim of its own each: image, channel, depth, height, width. */
@@ -173,7 +174,8 @@ static PyObject *input_gradient(const native_kernel *kernel, PyObject *const *ar
                                 PyObject *kwnames) {
     PyObject *given[OPTIONS];
     native_type type, other;
-    if (nargs != 2 || !native_options(args, nargs, kwnames, names, OPTIONS, given) || !is_taken(args[0], CONV_INPUT_GRADIENT, &type) ||
+    if (nargs != 2 || !native_options(args, nargs, kwnames, names, OPTIONS, given) ||
+        !is_taken(args[0], CONV_INPUT_GRADIENT, &type) ||
         !is_taken(args[1], CONV_INPUT_GRADIENT, &other) || other != type)
         return NULL;
     PyArrayObject *sent = (PyArrayObject *)args[0], *weight = (PyArrayObject *)args[1];
@@ -203,7 +205,8 @@ static PyObject *weight_gradient(const native_kernel *kernel, PyObject *const *a
                                  PyObject *kwnames) {
     PyObject *given[OPTIONS];
     native_type type, other;
-    if (nargs != 2 || !native_options(args, nargs, kwnames, names, OPTIONS, given) || !is_taken(args[0], CONV_WEIGHT_GRADIENT, &type) ||
+    if (nargs != 2 || !native_options(args, nargs, kwnames, names, OPTIONS, given) ||
+        !is_taken(args[0], CONV_WEIGHT_GRADIENT, &type) ||
         !is_taken(args[1], CONV_WEIGHT_GRADIENT, &other) || other != type)
         return NULL;
     PyArrayObject *sent = (PyArrayObject *)args[0], *x = (PyArrayObject *)args[1];

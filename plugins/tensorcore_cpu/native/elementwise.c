@@ -429,7 +429,8 @@ PyObject *elementwise_describe(void) {
 }
 
 int elementwise_init(void) {
-    if (!numpy_power.loop && !(native_numpy_loop("power", TYPE_F32, &numpy_power) && native_numpy_loop("power", TYPE_F64, &power_of_doubles)))
+    if (!numpy_power.loop && !(native_numpy_loop("power", TYPE_F32, &numpy_power) &&
+                               native_numpy_loop("power", TYPE_F64, &power_of_doubles)))
         return -1;
     loops = PICK(elementwise_loops);
     casts = PICK(cast_loops);

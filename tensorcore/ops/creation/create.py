@@ -23,7 +23,7 @@ from tensorcore.errors import (
 from tensorcore.formats import is_sparse, only_strided, order_of, preserve_format
 from tensorcore.ops import rules, samples
 from tensorcore.ops.creation.arrays import from_numpy
-from tensorcore.ops.creation.literal import as_scalar, host_array, plainly_filled
+from tensorcore.ops.creation.literal import as_scalar, filled_as, host_array, plainly_filled
 from tensorcore.ops.kinds import method, operation
 from tensorcore.ops.output import store
 from tensorcore.ops.placement import Default, as_device, check_stored, get_default_device, not_stored
@@ -222,13 +222,6 @@ def like(
     made = _filled(op, ([shape[i] for i in order],), value, dtype, device, False, None)
     made.native = made.device.kernels["permute"](made.native, dims=tuple([order.index(i) for i in range(len(shape))]))
     return made.requires_grad_(requires_grad) if requires_grad else made
-
-
-def filled_as(input: Tensor, value: Any) -> Tensor | None:
-    """A plain number in the shape, dtype and on the device of a tensor in row-major order; None where there is more to look at."""
-    if type(input) is Tensor and input.device.is_contiguous(input.native):
-        return plainly_filled(input.native.shape, value, input.dtype, input.device)
-    return None
 
 
 @operation(samples=samples.unary)

@@ -16,7 +16,7 @@ from tensorcore.ops.operands import PLAIN_INTEGERS
 from tensorcore.shortcuts import before
 from tensorcore.tensor import Tensor, new_tensor
 
-__all__ = ["as_scalar", "host_array", "plainly_filled"]
+__all__ = ["as_scalar", "filled_as", "host_array", "plainly_filled"]
 
 _PYTHON = {bool: "bool", int: "integer", float: "floating", complex: "complex"}
 _PLAIN = frozenset([bool, int, float, list, tuple])
@@ -118,6 +118,13 @@ def plainly_filled(shape: Any, value: Any, wanted: dtype, device: Any) -> Tensor
         return new_tensor(device.kernels["full"](shape, value, dtype=wanted), wanted, device)  # type: ignore[no-any-return]
     except MemoryError:
         return None  # tried once more by the complete call, with the caches freed
+
+
+def filled_as(input: Tensor, value: Any) -> Tensor | None:
+    """A plain number in the shape, dtype and on the device of a tensor in row-major order; None where there is more to look at."""
+    if type(input) is Tensor and input.device.is_contiguous(input.native):
+        return plainly_filled(input.native.shape, value, input.dtype, input.device)
+    return None
 
 
 def _leaves(op: str, data: Any, wanted: dtype | None) -> tuple[Any, tuple[int, ...]]:

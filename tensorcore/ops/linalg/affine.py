@@ -231,16 +231,11 @@ def _stepwise_addr(input: Any, vec1: Any, vec2: Any, beta: Any, alpha: Any) -> A
     if not (type(input) is type(vec1) is type(vec2) is Tensor and input.dtype is vec1.dtype is vec2.dtype):
         return None
     device, dtype = input.device, input.dtype
-    numbers = (
-        _PLAIN
-        if dtype in NARROW and "mul" in device.narrow_numbers
-        else _INTEGERS
-        if dtype in PLAIN_INTEGERS
-        else frozenset()
-    )
+    halves = dtype in NARROW and "mul" in device.narrow_numbers
     first, second = vec1.native.shape, vec2.native.shape
     if (
-        not {type(alpha), type(beta)} <= numbers
+        not (halves or dtype in PLAIN_INTEGERS)
+        or not {type(alpha), type(beta)} <= (_PLAIN if halves else _INTEGERS)
         or not (LOWEST <= alpha <= HIGHEST and LOWEST <= beta <= HIGHEST)
         or (len(first), len(second)) != (1, 1)
         or not device is vec1.device is vec2.device

@@ -15,7 +15,8 @@ from tensorcore.errors import ArgumentError, ArgumentTypeError, DtypeError, Shap
 from tensorcore.formats import Size, only_strided
 from tensorcore.ops import rules
 from tensorcore.ops.calls import apply
-from tensorcore.ops.creation.create import arange, filled_as, from_numpy, like
+from tensorcore.ops.creation.create import arange, from_numpy, like
+from tensorcore.ops.creation.literal import filled_as
 from tensorcore.ops.define import Op
 from tensorcore.ops.indexing.buckets import searchsorted
 from tensorcore.ops.kinds import operation

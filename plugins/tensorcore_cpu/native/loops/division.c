@@ -1,5 +1,6 @@
-/* The loops of division.h. Powers are products of squares, which wrap around as products do. Short integers are divided as floats and longer ones as doubles, which are many at a time: a quotient
-   that is no whole number is further from the next one than its rounding, below 2^24 and 2^53. */
+/* The loops of division.h. Short integers are divided as floats and longer ones as doubles, which are many at a time: a quotient
+   that is no whole number is further from the next one than its rounding, below 2^24 and 2^53. Powers are products of squares,
+   which wrap around as products do. */
 #include "loop.h"
 
 #include "../division.h"

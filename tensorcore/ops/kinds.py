@@ -24,7 +24,7 @@ from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = [
     "BOOL", "COMPLEX", "FLOATING", "INTEGER", "NUMBERS", "REAL", "alias", "composite", "computes_in", "elementwise", "install", "method",
-    "operation", "view",
+    "operation", "quick_pair", "view",
 ]  # fmt: skip
 
 BOOL = frozenset([dtypes.bool_])
@@ -33,6 +33,7 @@ FLOATING = frozenset(one for one in dtypes.ALL if one.kind == "floating")
 COMPLEX = frozenset(one for one in dtypes.ALL if one.kind == "complex")
 REAL = BOOL | INTEGER | FLOATING
 NUMBERS = REAL | COMPLEX
+_WHOLE, _PLAIN = BOOL | INTEGER, frozenset([int, float])
 
 Calls = Callable[..., Iterable[Any]]
 
@@ -208,6 +209,50 @@ def computes_in(name: str, *values: Any, takes: frozenset[dtype] = FLOATING) -> 
             f'{name}: "{name}" not implemented for {compute.name}, got a tensor of it; convert it with .to(...)'
         )
     return compute
+
+
+def _meets_in(input: Any, other: Any, numbers: bool) -> Any:
+    """The dtype of a usual call off the tape: tensors of one floating dtype, integers beside them, a number; None for others."""
+    first, second = type(input) is Tensor, type(other) is Tensor
+    if first and second:
+        if input.node is not None or other.node is not None or input.device is not other.device:
+            return None
+        a, b = input.dtype, other.dtype
+        if a in FLOATING:
+            return a if a is b or b in _WHOLE else None
+        if a in _WHOLE:
+            return b if b in FLOATING else dtypes.get_default_dtype() if b in _WHOLE else None
+        return None
+    one, number = (input, other) if first else (other, input)
+    if not numbers or type(one) is not Tensor or one.node is not None or type(number) not in _PLAIN:
+        return None
+    return dtypes.get_default_dtype() if one.dtype in _WHOLE else one.dtype if one.dtype in FLOATING else None
+
+
+def quick_pair(name: str, input: Any, other: Any, numbers: bool = True) -> Tensor | None:
+    """What the kernel makes of two tensors, or of a tensor and a number, in the floating dtype that they meet in; None where a call
+    has something else to look at."""
+    compute = _meets_in(input, other, numbers)
+    if compute is None:
+        return None
+    device = (input if type(input) is Tensor else other).device
+    kernels = device.kernels
+    kernel = kernels[name]
+    if not kernel:
+        return None
+    try:
+        x, y = [
+            kernels["full"]((), one, dtype=compute)
+            if type(one) is not Tensor
+            else one.native
+            if one.dtype is compute
+            else kernels["cast"](one.native, dtype=compute)
+            for one in (input, other)
+        ]
+        native = kernel(x, y)
+    except Exception:  # which the complete call says in words, or finds memory for
+        return None
+    return new_tensor(native, compute, device) if type(native) is device.array else None
 
 
 def alias(name: str, function: Callable[..., Any]) -> Callable[..., Any]:

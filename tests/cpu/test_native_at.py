@@ -64,9 +64,11 @@ def test_elements_at_arrays_of_numbers_are_written(isa, dtype, key):  # noqa: F8
 
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("key", KEYS)
-@pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16", "int64"])
 def test_elements_at_arrays_of_numbers_are_added_to(isa, dtype, key, threads):  # noqa: F811
-    """Each of several equal places counts, into a copy, in place, and into a repeated zero; on threads the sums are the same."""
+    """Each of several equal places counts, into a copy, in place, and into a repeated zero; on threads the sums are the same, and those of
+    half types are rounded once."""
+    wide = "float32" if np.dtype(dtype).itemsize == 2 else dtype
     values = RNG.integers(-50, 50, (10, 20, 30)).astype(dtype)
     source = RNG.integers(-50, 50, values[full(key)].shape).astype(dtype)
     nothing = np.broadcast_to(np.zeros((), dtype), values.shape)
@@ -75,12 +77,16 @@ def test_elements_at_arrays_of_numbers_are_added_to(isa, dtype, key, threads):  
     tensorcore.set_num_threads(threads)
     try:
         for start in (values, nothing):
-            expected = start.copy()
-            np.add.at(expected, full(key), source)
-            np.testing.assert_array_equal(ours(start, source, indices=key, accumulate=True), expected)
-        place = values.copy()
-        ours(place, source, indices=key, accumulate=True, out=place)
-        np.testing.assert_array_equal(place - values, expected)
+            expected = start.astype(wide)
+            np.add.at(expected, full(key), source.astype(wide))
+            found = ours(start, source, indices=key, accumulate=True)
+            assert found.dtype == dtype
+            np.testing.assert_array_equal(found, expected.astype(dtype))
+        place = values // 8
+        expected = place.astype(wide)
+        np.add.at(expected, full(key), source.astype(wide))
+        assert ours(place, source, indices=key, accumulate=True, out=place) is place
+        np.testing.assert_array_equal(place, expected.astype(dtype))
     finally:
         tensorcore.set_num_threads(before)
 

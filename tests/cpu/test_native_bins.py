@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+from tensorcore.dtypes import bfloat16
+
 from .native import awkward, kernel, needs_native
 
 pytestmark = [needs_native, pytest.mark.usefixtures("isa")]
@@ -47,6 +49,25 @@ def test_equal_bins(dtype):
     native, fallback = kernel("histc")
     x = np.concatenate([np.random.default_rng(8).uniform(-2, 2, 1000), [-1, 1, 0.5], awkward(np.float64)]).astype(dtype)
     for bins, low, high in ((1, -1.0, 1.0), (10, -1.0, 1.0), (1000, 0.1, 0.7), (3, -5.0, 0.0)):
+        for view in (x, x[::-2], x[:0]):
+            got = native(view, bins=bins, low=low, high=high)
+            assert got.dtype == dtype
+            np.testing.assert_array_equal(got, fallback(view, bins=bins, low=low, high=high))
+
+
+@pytest.mark.parametrize("dtype", [np.float16, bfloat16.numpy])
+def test_equal_bins_of_halves(dtype):
+    """Each step to a place is rounded, and the number of bins too; NaN, infinities and what overflows on the way have their bins."""
+    native, fallback = kernel("histc")
+    x = np.concatenate([np.random.default_rng(8).uniform(-2, 2, 1000), [-1, 1, 0.5], awkward(np.float32)]).astype(dtype)
+    for bins, low, high in (
+        (1, -1.0, 1.0),
+        (10, -1.0, 1.0),
+        (1003, 0.1, 0.7),
+        (3, -5.0, 0.0),
+        (300, -6e4, 6e4),
+        (7, 0.5, 0.5),
+    ):
         for view in (x, x[::-2], x[:0]):
             got = native(view, bins=bins, low=low, high=high)
             assert got.dtype == dtype

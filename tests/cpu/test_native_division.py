@@ -75,6 +75,27 @@ def test_division_of_integers(name, dtype):
         assert_same(native(100, y), native(np.full_like(y, 100), y))
 
 
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64", "uint8"])
+def test_powers_of_integers(dtype):
+    """They wrap around as products do, crosswise, in steps and beside numbers; of negative exponents the quotient is cut off."""
+    native, fallback = kernel("pow")
+    limits = np.iinfo(dtype)
+    signs = -1 if limits.min else 1
+    x = np.array([limits.min, limits.max, 0, 1, 2, 3, 7, 10, signs, signs * 2, signs * 5], dtype)
+    y = np.array([0, 1, 2, 3, 4, 5, 13, 62, 63, 64, limits.max, signs, signs * 2, limits.min], dtype)
+    assert_same(native(x[:, None], y), fallback(x[:, None], y))
+    assert_same(native(x[:, None], y[::-2]), fallback(x[:, None], y[::-2]))
+    assert_same(native(x[:7], y[:7]), fallback(x[:7], y[:7]))
+    place = x[:7].copy()
+    assert native(place, y[:7], out=place) is place
+    assert_same(place, fallback(x[:7], y[:7]))
+    for number in (0, 1, 2, 3, 5, 64, 101):
+        assert_same(native(x, number), fallback(x, number))
+        assert_same(native(number, y), fallback(np.full_like(y, number), y))
+    with pytest.raises(RuntimeError, match="negative integer powers"):
+        native(x, -1)
+
+
 @pytest.mark.parametrize("name", ["floor_divide", "trunc_divide", "remainder", "fmod"])
 def test_a_divisor_of_zero_is_refused(name):
     """Wherever it stands, a number too, and before anything is written."""

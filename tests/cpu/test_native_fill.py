@@ -90,3 +90,12 @@ def test_around_another_array(shape, before, after, dtype):
         for value in (0, True) if dtype == "bool" else (0, 3, 1.5) if dtype.startswith("float") else (0, 3):
             options = {"shape": whole, "key": key, "value": value}
             assert_same(native(one, **options), fallback(one, **options))
+
+
+@pytest.mark.parametrize("dtype", [dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64], ids=str)
+@pytest.mark.parametrize("steps", [0, 1, 2, 3, 7, 256, 257, 600, 1500])
+def test_numbers_evenly_apart(dtype, steps):
+    """They have NumPy's bits: of half types each step is rounded, and the middle is where counting from the end begins."""
+    for start, end in ((0, 1), (-3.3, 7.1), (5.0, -2.5), (0.1, 0.1), (-6e4, 6e4)):
+        with np.errstate(over="ignore", invalid="ignore"):
+            assert_alike(*kernel("linspace"), start, end, steps, base=None, dtype=dtype)

@@ -80,7 +80,7 @@ def test_left_sides_with_many_zeros(dtype):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", [(7,), (5, 7), (1, 7)])
 def test_addmm_and_linear(dtype, shape):
-    """What is added may be a row or a matrix; numbers that scale are left to NumPy."""
+    """What is added may be a row or a matrix, and both may be scaled."""
     x, y, input = integers(dtype, 5, 30), integers(dtype, 30, 7), integers(dtype, *shape)
     assert_same(kernel("addmm")[0](input, x, y, beta=1, alpha=1), input + np.matmul(x, y))
     assert_same(kernel("addmm")[0](input, x, y, beta=0, alpha=1), np.matmul(x, y))
@@ -89,6 +89,26 @@ def test_addmm_and_linear(dtype, shape):
         weight = np.ascontiguousarray(y.T)
         assert_same(kernel("linear")[0](x, weight, input), input + np.matmul(x, y))
         assert_same(kernel("linear")[0](x, weight, None), np.matmul(x, y))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("inner", [3, 90])
+@pytest.mark.parametrize(("beta", "alpha"), [(1, 1), (0, 1), (0, 3), (5, 1), (3, 100), (1, 0)])
+def test_factors(dtype, inner, beta, alpha):
+    """Vectors, matrices and batches, in steps too, are scaled and added to as NumPy does it, short ones and long ones."""
+    x, y = integers(dtype, 3, 12, inner), integers(dtype, 3, inner, 10)[..., ::2]
+    addmm, fallback = kernel("addmm")
+    for left, right in ((x, y), (x[0], y[1]), (x[0], y[1, :, 2]), (x[2, :, ::-1], y[0])):
+        shape = np.matmul(left, right).shape
+        for size in (shape, shape[-1:], (1,) * len(shape), (), (*shape[:-1], 1)):
+            input = integers(dtype, *size)
+            expected = fallback(input, left, right, beta=beta, alpha=alpha)
+            assert_same(addmm(input, left, right, beta=beta, alpha=alpha), expected)
+    big = 2**60 + 1
+    if dtype is np.int64:
+        input = integers(dtype, 12, 5)
+        expected = fallback(input, x[0], y[0], beta=big, alpha=-big)
+        assert_same(addmm(input, x[0], y[0], beta=big, alpha=-big), expected)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -253,3 +253,21 @@ def test_large_matrices():
     np.testing.assert_allclose(made @ x, np.broadcast_to(np.eye(150), x.shape), atol=1e-10)
     q, r = kernel("qr")[0](x, complete=False)
     np.testing.assert_allclose(q @ r, x, atol=1e-10)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "int32", "int64", "float16", "bfloat16", "float32", "complex128"])
+@pytest.mark.parametrize("batch", [(), (2, 3)])
+@pytest.mark.parametrize("size", [(1, 1), (4, 4), (5, 3), (3, 5)])
+def test_factors_of_any_type_are_taken_apart(dtype, batch, size):
+    """P, L and U as the twin's, elements of any size, and without P where no rows were swapped."""
+    random = np.random.default_rng(8)
+    lu = random.integers(0, 9, (*batch, *size)).astype(dtype)
+    pivots = random.integers(1, size[0] + 1, (*batch, min(size))).astype(np.int32)
+    native, twin = kernel("unpack_lu")
+    for got, expected in zip(native(lu, pivots), twin(lu, pivots), strict=True):
+        assert (got.dtype, got.shape) == (lu.dtype, expected.shape)
+        np.testing.assert_array_equal(got, expected)
+    none, lower, upper = native(lu, None)
+    assert none is None
+    np.testing.assert_array_equal(lower, twin(lu, None)[1])
+    np.testing.assert_array_equal(upper, twin(lu, None)[2])

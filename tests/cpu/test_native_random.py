@@ -181,7 +181,7 @@ def test_normals_are_normal():
     assert abs(np.mean(np.abs(values) > 2) - 0.0455) < 0.001
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
 @pytest.mark.parametrize("replacement", [False, True])
 @pytest.mark.parametrize("shape", [(1,), (7,), (40,), (1, 1), (700, 2), (300, 10), (50, 33), (3, 2000)])
 def test_places_by_weight(shape, replacement, dtype):
@@ -201,9 +201,10 @@ def test_places_by_weight(shape, replacement, dtype):
 
 
 @pytest.mark.parametrize("bad", [-1.0, np.nan, np.inf, 0.0])
-def test_weights_that_are_none(bad):
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_weights_that_are_none(bad, dtype):
     """A weight below 0, NaN or infinite, or a row of nothing but zeros, raises what the host's generator raises."""
-    weights = np.ones((3, 4), np.float32)
+    weights = np.ones((3, 4), dtype)
     weights[1] = [bad, 0, 0, 0]
     for replacement in (False, True):
         with pytest.raises(RandomError, match="multinomial: expected"):
@@ -212,9 +213,10 @@ def test_weights_that_are_none(bad):
             )
 
 
-def test_weights_whose_sum_is_infinite():
-    """Finite weights of which single precision does not hold the sum give the places of the host's generator."""
-    weights, device = np.full((2, 5), 3e38, np.float32), tensorcore.device("cpu")
+@pytest.mark.parametrize("weight", [np.float32(3e38), np.float64(1.5e308)])
+def test_weights_whose_sum_is_infinite(weight):
+    """Finite weights of which their type does not hold the sum give the places of the host's generator."""
+    weights, device = np.full((2, 5), weight), tensorcore.device("cpu")
     with np.errstate(all="ignore"):
         made = device.random("multinomial", (3,), dtypes.int64, Generator(7), weights=weights, replacement=True)
         expected = Generator(7).multinomial(weights, (3,), replacement=True)

@@ -1,5 +1,6 @@
 /* index_tensors and index_put: the elements at places that arrays of numbers name, one array for each of some neighbouring
    dims, read, written, or added to. */
+#include "halves.h"
 #include "index.h"
 #include "rows.h"
 #include "scatter.h"
@@ -160,17 +161,13 @@ static void put_rows(const named *found, char *to, const char *from, bool one, i
         }
 }
 
-static PyObject *run_put(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
-    PyObject *options[OPTIONS];
-    native_type type = nargs == 2 ? native_array_type(args[0]) : TYPE_NONE;
-    if (type == TYPE_NONE || !kwnames || !native_options(args, nargs, kwnames, names, OPTIONS, options) ||
-        native_array_type(args[1]) != type)
-        return NULL;
-    PyArrayObject *x = (PyArrayObject *)args[0], *values = (PyArrayObject *)args[1], *made = NULL, *from = NULL;
-    const bool add = options[ACCUMULATE] == Py_True, place = !native_is_none(options[OUT]);
+/* Written, or added with `add`, to x itself (`place`) or to a copy. NULL, with an exception or without, where it is not for us. */
+static PyObject *put(PyArrayObject *x, PyArrayObject *values, native_type type, PyObject *indices, bool add, bool place) {
+    PyArrayObject *made = NULL, *from = NULL;
     named found;
-    if ((add && !native_sums_of(type)) || (place && (options[OUT] != args[0] || !PyArray_IS_C_CONTIGUOUS(x) ||
-        !PyArray_ISWRITEABLE(x) || native_overlap(x, values))) || !read_indices(x, options[INDICES], &found))
+    if ((add && !native_sums_of(type)) ||
+        (place && (!PyArray_IS_C_CONTIGUOUS(x) || !PyArray_ISWRITEABLE(x) || native_overlap(x, values))) ||
+        !read_indices(x, indices, &found))
         return NULL;
     npy_intp shape[NATIVE_DIMS];
     const int ndim = result_shape(x, &found, shape);
@@ -178,17 +175,45 @@ static PyObject *run_put(const native_kernel *kernel, PyObject *const *args, Py_
     bool fits = one || (PyArray_NDIM(values) == ndim && PyArray_CompareLists(PyArray_DIMS(values), shape, ndim));
     if (place && native_overlap(x, found.owner))
         fits = false;
-    if (fits && (from = native_dense(args[1]))) {
+    if (fits && (from = native_dense((PyObject *)values))) {
         slice_sums sums = {NULL, PyArray_DATA(from), found.at, found.before, found.count, found.size, found.after};
         if (add) {
             made = native_sum_slices(x, type, place, &sums, -1);
-        } else if ((made = place ? (PyArrayObject *)Py_NewRef(args[0]) : native_copied(x, type))) {
+        } else if ((made = place ? (PyArrayObject *)Py_NewRef(x) : native_copied(x, type))) {
             put_rows(&found, PyArray_BYTES(made), PyArray_BYTES(from), one, TYPE_SIZE[type]);
         }
     }
     Py_XDECREF(from);
     Py_DECREF(found.owner);
     return (PyObject *)made;
+}
+
+/* Sums of halves, which are floats until all of them are made. */
+static PyObject *add_halves(PyArrayObject *x, PyArrayObject *values, native_type half, PyObject *indices, bool place) {
+    PyObject *wide = native_converted(x, half, TYPE_F32), *added = wide ? native_converted(values, half, TYPE_F32) : NULL;
+    PyObject *sums = added ? put((PyArrayObject *)wide, (PyArrayObject *)added, TYPE_F32, indices, true, false) : NULL;
+    PyObject *made = sums ? native_converted((PyArrayObject *)sums, TYPE_F32, half) : NULL;
+    if (made && place)
+        Py_SETREF(made, native_copied_over((PyArrayObject *)made, x));
+    Py_XDECREF(wide);
+    Py_XDECREF(added);
+    Py_XDECREF(sums);
+    return made;
+}
+
+static PyObject *run_put(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyObject *options[OPTIONS];
+    native_type type = nargs == 2 ? native_array_type(args[0]) : TYPE_NONE;
+    if (type == TYPE_NONE || !kwnames || !native_options(args, nargs, kwnames, names, OPTIONS, options) ||
+        native_array_type(args[1]) != type)
+        return NULL;
+    PyArrayObject *x = (PyArrayObject *)args[0], *values = (PyArrayObject *)args[1];
+    const bool add = options[ACCUMULATE] == Py_True, place = !native_is_none(options[OUT]);
+    if (place && options[OUT] != args[0])
+        return NULL;
+    if (add && native_is_half(type))
+        return place && !PyArray_ISWRITEABLE(x) ? NULL : add_halves(x, values, type, options[INDICES], place);
+    return put(x, values, type, options[INDICES], add, place);
 }
 
 int at_init(void) {

@@ -1,9 +1,13 @@
 /* Histograms: how much weight falls into each bin, of points of several dims or of numbers in equal bins. Bins of equal width are
    found by a product, whose neighbours are looked at; others by halving. Sums are double, and in the order of the points. */
+#include "cast.h"
+#include "halves.h"
 #include "rows.h"
 
 #include <math.h>
 #include <stdlib.h>
+
+DECLARE_LOOPS(cast_loops, cast_loops);
 
 enum { BINS, LOW, HIGH, OPTIONS };
 static PyObject *names[OPTIONS];
@@ -64,7 +68,37 @@ COUNT(count_f64, double, find_f64)
 EQUAL(equal_f32, float)
 EQUAL(equal_f64, double)
 
+/* Of a half type, in which each step is rounded and the number of bins too. */
+static void equal_halves(native_type half, const uint16_t *x, npy_intp count, npy_intp bins, double low, double high,
+                         double *sums) {
+    enum { PIECE = 256 };
+    const cast_loops *casts = PICK(cast_loops);
+    const float first = (float)native_rounded(low, half), last = (float)native_rounded(high, half);
+    const float many = (float)native_rounded((double)bins, half), span = (float)native_rounded(last - first, half);
+    float held[PIECE], at[PIECE];
+    uint16_t narrow[PIECE];
+    for (npy_intp begin = 0; begin < count; begin += PIECE) {
+        const npy_intp piece = count - begin < PIECE ? count - begin : PIECE;
+        casts->cast[half][TYPE_F32]((char *const[]){(char *)(x + begin), (char *)held}, (const ptrdiff_t[]){2, 4}, piece);
+        for (int step = 0; step < 3; step++) {
+            for (npy_intp i = 0; i < piece; i++)
+                at[i] = step == 0 ? held[i] - first : step == 1 ? at[i] * many : at[i] / span;
+            casts->cast[TYPE_F32][half]((char *const[]){(char *)at, (char *)narrow}, (const ptrdiff_t[]){4, 2}, piece);
+            casts->cast[half][TYPE_F32]((char *const[]){(char *)narrow, (char *)at}, (const ptrdiff_t[]){2, 4}, piece);
+        }
+        for (npy_intp i = 0; i < piece; i++)
+            if (held[i] >= first && held[i] <= last)
+                sums[at[i] < (float)bins ? (npy_intp)at[i] : bins - 1] += 1;
+    }
+}
+
 static PyObject *narrowed(const double *sums, int ndim, const npy_intp *shape, native_type type) {
+    if (native_is_half(type)) {
+        PyObject *wide = narrowed(sums, ndim, shape, TYPE_F32);
+        PyObject *half = wide ? native_converted((PyArrayObject *)wide, TYPE_F32, type) : NULL;
+        Py_XDECREF(wide);
+        return half;
+    }
     PyArrayObject *made = native_empty(ndim, shape, type);
     for (npy_intp i = 0, count = made ? PyArray_SIZE(made) : 0; i < count; i++) {
         if (type == TYPE_F32)
@@ -128,13 +162,15 @@ static PyObject *run_histogram(const native_kernel *kernel, PyObject *const *arg
 /* (a vector), and the options of `histc` */
 static PyObject *run_histc(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     PyObject *options[OPTIONS];
-    const native_type type = nargs == 1 && kwnames ? native_real_type(args[0]) : TYPE_NONE;
+    const native_type type = nargs == 1 && kwnames ? native_array_type(args[0]) : TYPE_NONE;
     double low, high, wanted;
-    if (type == TYPE_NONE || PyArray_NDIM((PyArrayObject *)args[0]) != 1 ||
+    if (type == TYPE_NONE || !native_is_floating(type) || PyArray_NDIM((PyArrayObject *)args[0]) != 1 ||
         !native_options(args, nargs, kwnames, names, OPTIONS, options) || !native_double(options[BINS], &wanted) ||
         !native_double(options[LOW], &low) || !native_double(options[HIGH], &high) || !(wanted >= 1) || wanted > 1e9)
         return NULL;
-    const bool apart = type == TYPE_F32 ? (float)low < (float)high : low < high;
+    const bool half = native_is_half(type);
+    const bool apart = half ? native_rounded(native_rounded(high, type) - native_rounded(low, type), type) > 0
+                            : type == TYPE_F32 ? (float)low < (float)high : low < high;
     const npy_intp bins = (npy_intp)wanted;
     PyArrayObject *x = apart ? native_dense(args[0]) : NULL;
     if (!x)
@@ -142,7 +178,9 @@ static PyObject *run_histc(const native_kernel *kernel, PyObject *const *args, P
     PyObject *made = NULL;
     double space[128] = {0}, *sums = bins <= 128 ? space : calloc((size_t)bins, sizeof *sums);
     if (sums) {
-        if (type == TYPE_F32)
+        if (half)
+            equal_halves(type, PyArray_DATA(x), PyArray_SIZE(x), bins, low, high, sums);
+        else if (type == TYPE_F32)
             equal_f32(PyArray_DATA(x), PyArray_SIZE(x), bins, (float)low, (float)high, sums);
         else
             equal_f64(PyArray_DATA(x), PyArray_SIZE(x), bins, low, high, sums);

@@ -52,9 +52,11 @@ static bool read_call(convolution *c, PyObject **given, int ndim, const npy_intp
     return c->images > 0 && c->channels > 0 && c->outs > 0 && c->taps <= CONV_MOST_TAPS;
 }
 
-static bool is_real(PyObject *object, native_type *type) {
+/* Whether arrays of that type are for us: of integers those of two of the three kinds. */
+static bool is_taken(PyObject *object, conv_wanted wanted, native_type *type) {
     *type = native_array_type(object);
-    return *type == TYPE_F32 || *type == TYPE_F64 || *type == TYPE_BF16;
+    const bool known = *type != TYPE_NONE && *type != TYPE_F16 && *type != TYPE_BOOL;
+    return known && (native_is_floating(*type) || wanted != CONV_WEIGHT_GRADIENT);
 }
 
 /* An array's steps in elements, for a dim of its own each: image, channel, depth, height, width. */
@@ -99,10 +101,25 @@ static PyObject *run_channels(convolution *c, PyArrayObject *source, PyArrayObje
     return (PyObject *)made;
 }
 
+/* A new array of that shape, of integers. */
+static PyObject *run_integers(convolution *c, PyArrayObject *source, PyArrayObject *other, int ndim, const npy_intp *shape) {
+    PyArrayObject *from = native_dense((PyObject *)source), *by = from ? native_dense((PyObject *)other) : NULL;
+    PyArrayObject *made = by ? native_empty(ndim, shape, c->type) : NULL;
+    if (made) {
+        point_to(c, from, by, made);
+        integers_run(c);
+    }
+    Py_XDECREF(from);
+    Py_XDECREF(by);
+    return (PyObject *)made;
+}
+
 /* A new array of that shape, from what the windows lie in and the other operand. */
 static PyObject *run(const native_kernel *kernel, convolution *c, PyArrayObject *source, PyArrayObject *other, int ndim,
                      const npy_intp *shape) {
     shorten_steps(c);
+    if (!native_is_floating(c->type))
+        return run_integers(c, source, other, ndim, shape);
     const bool halves = c->type == TYPE_BF16;
     if (halves && !conv_takes_bf16(c))
         return NULL;
@@ -130,8 +147,8 @@ static PyObject *run(const native_kernel *kernel, convolution *c, PyArrayObject 
 static PyObject *convolve(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     PyObject *given[OPTIONS];
     native_type type, other;
-    if (nargs != 3 || !native_options(args, nargs, kwnames, names, OPTIONS, given) || !is_real(args[0], &type) ||
-        !is_real(args[1], &other) || other != type)
+    if (nargs != 3 || !native_options(args, nargs, kwnames, names, OPTIONS, given) || !is_taken(args[0], CONV_SUMS, &type) ||
+        !is_taken(args[1], CONV_SUMS, &other) || other != type)
         return NULL;
     PyArrayObject *x = (PyArrayObject *)args[0], *weight = (PyArrayObject *)args[1], *bias = NULL;
     int ndim = PyArray_NDIM(x);
@@ -157,8 +174,9 @@ static PyObject *input_gradient(const native_kernel *kernel, PyObject *const *ar
                                 PyObject *kwnames) {
     PyObject *given[OPTIONS];
     native_type type, other;
-    if (nargs != 2 || !native_options(args, nargs, kwnames, names, OPTIONS, given) || !is_real(args[0], &type) ||
-        !is_real(args[1], &other) || other != type)
+    if (nargs != 2 || !native_options(args, nargs, kwnames, names, OPTIONS, given) ||
+        !is_taken(args[0], CONV_INPUT_GRADIENT, &type) ||
+        !is_taken(args[1], CONV_INPUT_GRADIENT, &other) || other != type)
         return NULL;
     PyArrayObject *sent = (PyArrayObject *)args[0], *weight = (PyArrayObject *)args[1];
     int ndim = PyArray_NDIM(sent);
@@ -187,8 +205,9 @@ static PyObject *weight_gradient(const native_kernel *kernel, PyObject *const *a
                                  PyObject *kwnames) {
     PyObject *given[OPTIONS];
     native_type type, other;
-    if (nargs != 2 || !native_options(args, nargs, kwnames, names, OPTIONS, given) || !is_real(args[0], &type) ||
-        !is_real(args[1], &other) || other != type)
+    if (nargs != 2 || !native_options(args, nargs, kwnames, names, OPTIONS, given) ||
+        !is_taken(args[0], CONV_WEIGHT_GRADIENT, &type) ||
+        !is_taken(args[1], CONV_WEIGHT_GRADIENT, &other) || other != type)
         return NULL;
     PyArrayObject *sent = (PyArrayObject *)args[0], *x = (PyArrayObject *)args[1];
     int ndim = PyArray_NDIM(x);

@@ -55,6 +55,9 @@ bool conv_takes_bf16(const convolution *c);
 bool conv_run_bf16(const convolution *c);
 bool conv_weight_bf16(const convolution *c);
 
+/* Of integers, from arrays that are C-contiguous, outputs and the input's gradient: the only way for them. */
+void integers_run(const convolution *c);
+
 static inline const void *conv_at(const void *data, ptrdiff_t elements, size_t size) {
     return (const char *)data + elements * (ptrdiff_t)size;
 }

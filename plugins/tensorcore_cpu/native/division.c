@@ -1,5 +1,5 @@
-/* Whole quotients of integers, and what is left: floor_divide, trunc_divide, remainder, fmod. Where a divisor is 0, NumPy's kernel
-   says so. */
+/* Whole quotients of integers, and what is left: floor_divide, trunc_divide, remainder, fmod; and powers. Where a divisor is 0 or a
+   power is a negative number, NumPy's kernel says so. */
 #include "division.h"
 
 #include "copies.h"
@@ -50,7 +50,8 @@ static PyObject *run_division(const native_kernel *kernel, PyObject *const *args
         if ((k ? second : first) == TYPE_NONE && !native_number(args[k], type, &operands[k]))
             return NULL;
     }
-    if (operands[1].array ? !no_zero(operands[1].array) : !operands[1].number)
+    if (op == DIVISION_POWER ? !operands[1].array && PyLong_AsLongLong(args[1]) < 0
+                             : operands[1].array ? !no_zero(operands[1].array) : !operands[1].number)
         return NULL;
     PyObject *made = native_dense_loop(operands, 2, type, out, GRAIN, loop, NATIVE_PAST);
     native_plan plan;
@@ -72,5 +73,6 @@ const native_spec division_kernels[] = {
     {"trunc_divide", run_division, &(const int){DIVISION_TRUNC}, .ordered = true},
     {"remainder_beneath", run_division, &(const int){DIVISION_REMAINDER}, .ordered = true},
     {"fmod_beneath", run_division, &(const int){DIVISION_FMOD}, .ordered = true},
+    {"pow_beneath", run_division, &(const int){DIVISION_POWER}, .ordered = true},
     {NULL, NULL, NULL},
 };

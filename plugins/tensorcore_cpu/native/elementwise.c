@@ -8,11 +8,14 @@
 #include "plan.h"
 #include "rows.h"
 
+#include <string.h>
+
 DECLARE_LOOPS(elementwise_loops, elementwise_loops);
 DECLARE_LOOPS(cast_loops, cast_loops);
 DECLARE_LOOPS(half_loops, half_loops);
 
 numpy_loop numpy_power;
+static numpy_loop power_of_doubles;
 
 static const elementwise_loops *loops;
 static const cast_loops *casts;
@@ -302,6 +305,21 @@ static PyObject *ones_for(const native_operand *x, native_type type, PyObject *o
     return made;
 }
 
+static void run_powers(void *context, char *const *data, const ptrdiff_t *steps, ptrdiff_t count) {
+    power_of_doubles.loop((char *[]){data[0], data[1], data[2]}, &count, steps, power_of_doubles.beside);
+}
+
+/* Powers of doubles by NumPy's loop. */
+static PyObject *raised(const native_operand *operands, PyObject *out) {
+    native_plan plan;
+    if (!power_of_doubles.loop || !native_plan_inputs(&plan, operands, 2))
+        return NULL;
+    PyObject *made = native_plan_result(&plan, operands, TYPE_F64, out);
+    if (made)
+        native_plan_run(&plan, FUNCTION_GRAIN, run_powers, NULL);
+    return made;
+}
+
 /* Exponents for which a product or a root is exact; all others of floats. */
 static PyObject *run_pow(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     static const struct {
@@ -339,6 +357,8 @@ static PyObject *run_pow(const native_kernel *kernel, PyObject *const *args, Py_
     type = common_type(args, 2, operands);
     if (native_is_half(type))
         round_numbers(type, 2, operands);
+    if (type == TYPE_F64)
+        return raised(operands, out);
     made = type == TYPE_F32 || native_is_half(type) ? evaluate(&any, type, operands, out) : NULL;
     return made ? made : widened(kernel, true, args, nargs, out);
 }
@@ -408,23 +428,9 @@ PyObject *elementwise_describe(void) {
     return made;
 }
 
-bool native_numpy_loop(const char *name, native_type type, numpy_loop *found) {
-    const char wanted = type == TYPE_F32 ? NPY_FLOAT : NPY_DOUBLE;
-    PyObject *numpy = PyImport_ImportModule("numpy");
-    PyUFuncObject *function = numpy ? (PyUFuncObject *)PyObject_GetAttrString(numpy, name) : NULL;
-    Py_XDECREF(numpy);
-    for (int i = 0; function && !found->loop && i < function->ntypes; i++) {
-        bool fits = true;
-        for (int k = 0; k < function->nargs; k++)
-            fits &= function->types[i * function->nargs + k] == wanted;
-        if (fits)
-            *found = (numpy_loop){(void *)function->functions[i], function->data ? ((void **)function->data)[i] : NULL};
-    }
-    return function; /* which lives as long as NumPy does */
-}
-
 int elementwise_init(void) {
-    if (!numpy_power.loop && !native_numpy_loop("power", TYPE_F32, &numpy_power))
+    if (!numpy_power.loop && !(native_numpy_loop("power", TYPE_F32, &numpy_power) &&
+                               native_numpy_loop("power", TYPE_F64, &power_of_doubles)))
         return -1;
     loops = PICK(elementwise_loops);
     casts = PICK(cast_loops);

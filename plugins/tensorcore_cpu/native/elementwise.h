@@ -44,6 +44,7 @@ extern numpy_loop numpy_power; /* of floats */
 /* The loop of one of NumPy's functions whose operands are all of that type, float or double; none where NumPy lacks it. False with an
    exception where there is no such function. */
 bool native_numpy_loop(const char *name, native_type type, numpy_loop *found);
+bool native_ufunc_loop(const char *module, const char *name, native_type type, numpy_loop *found); /* of any library's ufunc */
 
 typedef struct {
     native_loop compute[ALL_OPS][TYPES]; /* NULL where there is none: NumPy's turn */

@@ -1,4 +1,6 @@
 /* One value for every element, of a new array or of one that is there, or around the elements of another; numbers evenly apart. */
+#include "cast.h"
+#include "halves.h"
 #include "index.h"
 #include "rows.h"
 
@@ -7,6 +9,7 @@
 #include <string.h>
 
 DECLARE_LOOPS(index_loops, index_loops);
+DECLARE_LOOPS(cast_loops, cast_loops);
 
 static const index_loops *loops;
 enum { SHAPE, KEY, VALUE, OPTIONS };
@@ -134,6 +137,27 @@ static PyObject *run_full(const native_kernel *kernel, PyObject *const *args, Py
 SPACED(spaced_f32, float, double)
 SPACED(spaced_f64, double, long double)
 
+/* Of a half type, in which each step is rounded: pieces go through floats. */
+static void spaced_halves(native_type half, uint16_t *to, double from, double end, npy_intp steps) {
+    enum { PIECE = 256 };
+    const cast_loops *casts = PICK(cast_loops);
+    const float first = (float)native_rounded(from, half), last = (float)native_rounded(end, half);
+    const float span = (float)native_rounded(last - first, half), parts = (float)native_rounded((double)(steps - 1), half);
+    const float step = steps > 1 ? (float)native_rounded(span / parts, half) : 0;
+    float wide[PIECE];
+    for (npy_intp begin = 0; begin < steps; begin += PIECE) {
+        const npy_intp piece = steps - begin < PIECE ? steps - begin : PIECE, turn = steps == 1 ? 1 : steps / 2 - begin;
+        char *const out[] = {(char *)wide, (char *)(to + begin)}, *const in[] = {(char *)(to + begin), (char *)wide};
+        for (npy_intp i = 0; i < piece; i++)
+            wide[i] = step * (float)(i < turn ? begin + i : steps - 1 - begin - i);
+        casts->cast[TYPE_F32][half](out, (const ptrdiff_t[]){4, 2}, piece);
+        casts->cast[half][TYPE_F32](in, (const ptrdiff_t[]){2, 4}, piece);
+        for (npy_intp i = 0; i < piece; i++)
+            wide[i] = i < turn ? first + wide[i] : last - wide[i];
+        casts->cast[TYPE_F32][half](out, (const ptrdiff_t[]){4, 2}, piece);
+    }
+}
+
 static PyObject *run_linspace(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     PyObject *options[2], *descr;
     double start, end, wanted;
@@ -144,8 +168,10 @@ static PyObject *run_linspace(const native_kernel *kernel, PyObject *const *args
     const native_type type = native_descr_type(descr);
     const npy_intp steps = (npy_intp)wanted;
     Py_DECREF(descr);
-    PyArrayObject *made = type == TYPE_F32 || type == TYPE_F64 ? native_empty(1, &steps, type) : NULL;
-    if (made && type == TYPE_F32)
+    PyArrayObject *made = native_is_floating(type) ? native_empty(1, &steps, type) : NULL;
+    if (made && native_is_half(type))
+        spaced_halves(type, PyArray_DATA(made), start, end, steps);
+    else if (made && type == TYPE_F32)
         spaced_f32(PyArray_DATA(made), (float)start, (float)end, steps);
     else if (made)
         spaced_f64(PyArray_DATA(made), start, end, steps);

@@ -6,11 +6,15 @@
 #include "gemm_small.h"
 #include "rows.h"
 
+#include <math.h>
+
 DECLARE_LOOPS(gemm_vector_loops, gemm_vector_loops);
 
 enum { SHORT_COLUMNS = 64, SHORTEST = 4 }; /* that are worth being turned over; elements that take a few exchanges */
 enum { VECTOR_BYTES = 1 << 19 }; /* of a matrix that is in the second cache: BLAS comes back less often to each of its rows */
 enum { VECTOR_WORK = 1 << 18 }; /* multiplications of one row, which wait for memory, that are worth a second thread */
+
+#define WHOLE 9007199254740992.0 /* up to which doubles are whole numbers of integers' factors */
 
 enum { BETA, ALPHA, OPTIONS };
 static PyObject *names[OPTIONS];
@@ -383,24 +387,10 @@ static PyObject *complex_addmm(native_type type, PyObject *const *args, PyObject
                               (gemm_turned){false, false});
 }
 
-static PyObject *addmm(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
-    PyObject *given[OPTIONS];
-    native_type type;
+/* alpha * matrices + beta * what is added. NULL without an exception where it is not for us. */
+static PyObject *add_matrix(native_type type, PyObject *const *args, double alpha, double beta) {
     operand x, y;
-    if (nargs != 3 || !native_options(args, nargs, kwnames, names, OPTIONS, given) || !given[ALPHA] || !given[BETA])
-        return NULL;
-    if ((type = native_complex_type(args[1])) != TYPE_NONE)
-        return complex_addmm(type, args, given);
-    if (!one_type(args[1], args[2], &type))
-        return NULL;
-    const double alpha = PyFloat_AsDouble(given[ALPHA]), beta = PyFloat_AsDouble(given[BETA]);
-    if (PyErr_Occurred()) {
-        PyErr_Clear();
-        return NULL;
-    }
     PyArrayObject *input = (PyArrayObject *)args[0];
-    if (PyArray_NDIM((PyArrayObject *)args[1]) == 2 && PyArray_NDIM((PyArrayObject *)args[2]) == 1)
-        return add_vector(type, args, alpha, beta);
     const bool plain = alpha == 1 && (beta == 0 || beta == 1) && read_operand(args[1], type, false, &x) &&
                        read_operand(args[2], type, false, &y) && x.ndim == y.ndim && x.ndim <= 3;
     if (!plain || x.ndim == 3) {
@@ -421,6 +411,47 @@ static PyObject *addmm(const native_kernel *kernel, PyObject *const *args, Py_ss
         return gemm_small(type, args[1], args[2], input, 1, 1);
     const addend added = {PyArray_DATA(input), rows == 1 ? 0 : PyArray_STRIDE(input, 0) / TYPE_SIZE[type], 1, 1, 1};
     return multiply(type, false, &x, &y, &added);
+}
+
+/* Integers of other sizes or with other factors: the product, which is scaled and added to. NULL without an exception where it is
+   not for us. */
+static PyObject *scaled_integers(native_type type, PyObject *const *args, PyObject *alpha, PyObject *beta) {
+    operand x, y;
+    if (is_short(type) || (beta && native_array_type(args[0]) != type) || !read_operand(args[1], type, false, &x) ||
+        !read_side(args[2], type, false, false, &y) || x.ndim > 3 || (!y.vector && y.ndim != x.ndim) ||
+        (x.ndim == 3 && x.shape[0] != y.shape[0]))
+        return NULL;
+    PyObject *made = multiply(type, false, &x, &y, &NOTHING), *scaled = NULL;
+    if (made)
+        Py_SETREF(made, PyNumber_InPlaceMultiply(made, alpha));
+    if (made && beta && (scaled = PyNumber_Multiply(args[0], beta)))
+        Py_SETREF(made, PyNumber_InPlaceAdd(made, scaled));
+    else if (beta)
+        Py_CLEAR(made);
+    Py_XDECREF(scaled);
+    return made;
+}
+
+static PyObject *addmm(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyObject *given[OPTIONS];
+    native_type type;
+    if (nargs != 3 || !native_options(args, nargs, kwnames, names, OPTIONS, given) || !given[ALPHA] || !given[BETA])
+        return NULL;
+    if ((type = native_complex_type(args[1])) != TYPE_NONE)
+        return complex_addmm(type, args, given);
+    if (!one_type(args[1], args[2], &type))
+        return NULL;
+    const double alpha = PyFloat_AsDouble(given[ALPHA]), beta = PyFloat_AsDouble(given[BETA]);
+    if (PyErr_Occurred()) {
+        PyErr_Clear();
+        return NULL;
+    }
+    const bool vector = PyArray_NDIM((PyArrayObject *)args[1]) == 2 && PyArray_NDIM((PyArrayObject *)args[2]) == 1;
+    if (is_integer(type) && (!PyLong_Check(given[ALPHA]) || !PyLong_Check(given[BETA]) || fabs(alpha) > WHOLE || fabs(beta) > WHOLE))
+        return NULL;
+    PyObject *made = vector ? add_vector(type, args, alpha, beta) : add_matrix(type, args, alpha, beta);
+    return made || PyErr_Occurred() || !is_integer(type) ? made
+                                                         : scaled_integers(type, args, given[ALPHA], beta != 0 ? given[BETA] : NULL);
 }
 
 int gemm_init(void) {

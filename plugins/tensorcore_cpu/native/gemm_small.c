@@ -1,4 +1,5 @@
-/* Small products of vectors, and with a scaled tensor added: one sum after the other, each in double precision. */
+/* Small products of vectors, and with a scaled tensor added: one sum after the other, of floats in double precision and of integers
+   in 64 bits, whose last ones are those of shorter ones. */
 #include "gemm_small.h"
 
 typedef struct {
@@ -27,18 +28,18 @@ static bool read_small(PyObject *object, bool left, bool turned, small_side *sid
     return true;
 }
 
-#define SMALL_PRODUCT(type)                                                                                   \
+#define SMALL_PRODUCT(type, wide, times_by, plus_by)                                                          \
     for (npy_intp b = 0; b < batch; b++)                                                                      \
         for (npy_intp i = 0; i < x.shape[1]; i++)                                                             \
             for (npy_intp j = 0; j < y.shape[2]; j++) {                                                       \
                 const char *one = x.data + b * x.steps[0] + i * x.steps[1];                                   \
                 const char *other = y.data + b * y.steps[0] + j * y.steps[2];                                 \
-                double sum = 0;                                                                               \
+                wide sum = 0;                                                                                 \
                 for (npy_intp k = 0; k < inner; k++, one += x.steps[2], other += y.steps[1])                  \
-                    sum += (double)*(const type *)one * (double)*(const type *)other;                         \
-                sum *= alpha.real;                                                                                 \
+                    sum += (wide) * (const type *)one * (wide) * (const type *)other;                         \
+                sum *= times_by;                                                                              \
                 if (added)                                                                                    \
-                    sum += beta.real * (double)*(const type *)(added + b * step[0] + i * step[1] + j * step[2]);   \
+                    sum += plus_by * (wide) * (const type *)(added + b * step[0] + i * step[1] + j * step[2]); \
                 ((type *)PyArray_DATA(made))[(b * x.shape[1] + i) * y.shape[2] + j] = (type)sum;              \
             }
 
@@ -78,7 +79,7 @@ static native_type type_of(PyObject *array, bool pairs) { return pairs ? native_
 static PyObject *made_small(native_type type, bool pairs, PyObject *left, PyObject *right, PyArrayObject *input, Py_complex alpha, Py_complex beta,
                             gemm_turned turned) {
     small_side x, y;
-    if ((type != TYPE_F32 && type != TYPE_F64) || !read_small(left, true, turned.left, &x) ||
+    if ((pairs && type != TYPE_F32 && type != TYPE_F64) || native_is_half(type) || type == TYPE_BOOL || !read_small(left, true, turned.left, &x) ||
         !read_small(right, false, turned.right, &y) || x.shape[2] != y.shape[1] ||
         (x.batch && y.batch && x.shape[0] != y.shape[0]))
         return NULL;
@@ -109,15 +110,28 @@ static PyObject *made_small(native_type type, bool pairs, PyObject *left, PyObje
         added = PyArray_BYTES(input);
     }
     PyArrayObject *made = pairs ? native_empty_complex(ndim, shape, type) : native_empty(ndim, shape, type);
-    const bool plain = beta.real == 1 && !beta.imag;
-    if (made && pairs && type == TYPE_F32) {
-        SMALL_PAIRS(float)
-    } else if (made && pairs) {
-        SMALL_PAIRS(double)
-    } else if (made && type == TYPE_F32) {
-        SMALL_PRODUCT(float)
-    } else if (made) {
-        SMALL_PRODUCT(double)
+    if (!made)
+        return NULL;
+    const bool plain = beta.real == 1 && !beta.imag, real = type == TYPE_F32 || type == TYPE_F64;
+    const uint64_t whole = real ? 0 : (uint64_t)(int64_t)alpha.real, part = real ? 0 : (uint64_t)(int64_t)beta.real; /* of integers */
+    switch (type) {
+    case TYPE_F32:
+        if (pairs) {
+            SMALL_PAIRS(float)
+        } else
+            SMALL_PRODUCT(float, double, alpha.real, beta.real)
+        break;
+    case TYPE_F64:
+        if (pairs) {
+            SMALL_PAIRS(double)
+        } else
+            SMALL_PRODUCT(double, double, alpha.real, beta.real)
+        break;
+    case TYPE_I8: SMALL_PRODUCT(int8_t, uint64_t, whole, part) break;
+    case TYPE_I16: SMALL_PRODUCT(int16_t, uint64_t, whole, part) break;
+    case TYPE_I32: SMALL_PRODUCT(int32_t, uint64_t, whole, part) break;
+    case TYPE_I64: SMALL_PRODUCT(int64_t, uint64_t, whole, part) break;
+    default: SMALL_PRODUCT(uint8_t, uint64_t, whole, part)
     }
     return (PyObject *)made;
 }

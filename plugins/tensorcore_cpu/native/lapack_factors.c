@@ -126,7 +126,7 @@ static void unpack_one(const lapack_job *job, npy_intp i, char *scratch) {
 static PyObject *run_unpack_lu(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     lapack_job job = {.one = unpack_one, .calls_none = true};
     npy_intp count;
-    if (!begin_factors(&job, args, nargs, kwnames, &count))
+    if (nargs != 2 || args[1] == Py_None || !begin_factors(&job, args, nargs, kwnames, &count))
         return NULL;
     for (npy_intp i = 0; i < count; i++) /* what is wrong is NumPy's to say */
         for (npy_intp k = 0; k < job.least; k++) {

@@ -272,6 +272,9 @@ int view_init(void);
 extern const native_spec fill_kernels[];
 int fill_init(void);
 
+extern const native_spec borrowed_kernels[];
+int borrowed_init(void);
+
 extern const native_spec edges_kernels[];
 int edges_init(void);
 

@@ -1,4 +1,4 @@
-/* Triangles of matrices: tril and triu, into new memory and in place. */
+/* Triangles of matrices: tril and triu, into new memory and in place; both factors that lie in one matrix, of any type. */
 #include "rows.h"
 #include "spread.h"
 
@@ -114,6 +114,72 @@ static PyObject *run_triangle(const native_kernel *kernel, PyObject *const *args
     return (PyObject *)made;
 }
 
+/* One matrix of P, L and U each, of elements of `size` bytes; `order` is room for a number a row. P is NULL where nobody wants it. */
+static void unpack_matrix(const char *lu, const int32_t *swaps, npy_intp rows, npy_intp columns, npy_intp size, const char *one,
+                          npy_intp *order, char *p, char *lower, char *upper) {
+    const npy_intp least = rows < columns ? rows : columns;
+    for (npy_intp i = 0; p && i < rows; i++)
+        order[i] = i;
+    for (npy_intp i = 0; p && i < least; i++) {
+        const npy_intp there = swaps[i] - 1, held = order[i];
+        order[i] = order[there];
+        order[there] = held;
+    }
+    for (npy_intp i = 0; p && i < rows; i++)
+        memcpy(p + (order[i] * rows + i) * size, one, (size_t)size);
+    for (npy_intp i = 0; i < rows; i++) {
+        const npy_intp before = i < least ? i : least;
+        memcpy(lower + i * least * size, lu + i * columns * size, (size_t)(before * size));
+        if (i < least) {
+            memcpy(lower + (i * least + i) * size, one, (size_t)size);
+            memcpy(upper + (i * columns + i) * size, lu + (i * columns + i) * size, (size_t)((columns - i) * size));
+        }
+    }
+}
+
+static PyArrayObject *zeros_like(PyArrayObject *x, npy_intp rows, npy_intp columns) {
+    npy_intp shape[NATIVE_DIMS];
+    const int ndim = PyArray_NDIM(x);
+    memcpy(shape, PyArray_DIMS(x), (size_t)ndim * sizeof *shape);
+    shape[ndim - 2] = rows;
+    shape[ndim - 1] = columns;
+    return (PyArrayObject *)PyArray_Zeros(ndim, shape, (PyArray_Descr *)Py_NewRef((PyObject *)PyArray_DESCR(x)), 0);
+}
+
+/* (factors, pivots or None): P, which is None without pivots, L and U. Those of LAPACK's types that have pivots are its files'. */
+static PyObject *run_unpack_lu(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    enum { MOST = 1024, WIDEST = 16 }; /* rows, and bytes of an element */
+    if (nargs != 2 || kwnames || (native_array_type(args[0]) == TYPE_NONE && native_complex_type(args[0]) == TYPE_NONE))
+        return NULL;
+    PyArrayObject *x = (PyArrayObject *)args[0], *swaps = args[1] == Py_None ? NULL : (PyArrayObject *)args[1];
+    const int ndim = PyArray_NDIM(x);
+    const npy_intp rows = ndim < 2 ? 0 : PyArray_DIM(x, ndim - 2), columns = ndim < 2 ? 0 : PyArray_DIM(x, ndim - 1);
+    const npy_intp least = rows < columns ? rows : columns, size = PyArray_ITEMSIZE(x);
+    if (!PyArray_SIZE(x) || rows > MOST || !least || !PyArray_IS_C_CONTIGUOUS(x))
+        return NULL;
+    if (swaps && (native_array_type(args[1]) != TYPE_I32 || !PyArray_IS_C_CONTIGUOUS(swaps) || PyArray_NDIM(swaps) != ndim - 1 ||
+                  PyArray_DIM(swaps, ndim - 2) != least || !PyArray_CompareLists(PyArray_DIMS(swaps), PyArray_DIMS(x), ndim - 2)))
+        return NULL;
+    for (npy_intp i = 0; swaps && i < PyArray_SIZE(swaps); i++) /* what is wrong is NumPy's to say */
+        if (((const int32_t *)PyArray_DATA(swaps))[i] < 1 || ((const int32_t *)PyArray_DATA(swaps))[i] > rows)
+            return NULL;
+    PyArrayObject *p = swaps ? zeros_like(x, rows, rows) : NULL, *lower = zeros_like(x, rows, least), *upper = zeros_like(x, least, columns);
+    char one[WIDEST];
+    npy_intp order[MOST];
+    bool good = lower && upper && (p || !swaps) && !PyArray_SETITEM(lower, PyArray_DATA(lower), Py_True);
+    if (good)
+        memcpy(one, PyArray_DATA(lower), (size_t)size);
+    for (npy_intp i = 0, count = PyArray_SIZE(x) / (rows * columns); good && i < count; i++)
+        unpack_matrix(PyArray_BYTES(x) + i * rows * columns * size, swaps ? (const int32_t *)PyArray_DATA(swaps) + i * least : NULL, rows,
+                      columns, size, one, order, p ? PyArray_BYTES(p) + i * rows * rows * size : NULL,
+                      PyArray_BYTES(lower) + i * rows * least * size, PyArray_BYTES(upper) + i * least * columns * size);
+    PyObject *made = good ? PyTuple_Pack(3, p ? (PyObject *)p : Py_None, lower, upper) : NULL;
+    Py_XDECREF(p);
+    Py_XDECREF(lower);
+    Py_XDECREF(upper);
+    return made;
+}
+
 int triangles_init(void) {
     loops = PICK(spread_loops);
     names[UPPER] = PyUnicode_InternFromString("upper");
@@ -124,5 +190,6 @@ int triangles_init(void) {
 const native_spec triangles_kernels[] = {
     {"tri", run_triangle, NULL},
     {"keep_triangle", run_triangle, "w"},
+    {"unpack_lu_beneath", run_unpack_lu, NULL},
     {NULL, NULL, NULL},
 };

@@ -143,9 +143,9 @@ def _powers(backend: XPBackend) -> tuple[Kernel, ...]:
             elif y == -2:
                 return divide(x.dtype.type(1), square(x), out=out)
         elif hasattr(y, "dtype") and y.dtype.kind == "i" and bool((y < 0).any()):
-            # NumPy refuses; the true quotient cut off is 0 unless the base is 1 or -1.
+            # NumPy refuses; the true quotient cut off is 0 unless the base is 1 or -1, and the last bit says which it is then.
             base = xp.asarray(x, y.dtype)
-            result = power(base, xp.abs(y))
+            result = power(base, xp.where(y < 0, y & 1, y))
             return _into(xp.where(y < 0, xp.where(xp.abs(base) == 1, result, 0), result).astype(y.dtype), out)
         return power(x, y, out=out)
 

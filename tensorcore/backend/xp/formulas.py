@@ -155,9 +155,17 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
 
     def histc(x: Native, *, bins: int, low: float, high: float) -> Native:
         """How many elements of a vector fall into each of ``bins`` equal bins, of which the last holds ``high`` too."""
-        inside = x[(x >= low) & (x <= high)]
-        places = ((inside - low) * bins / (high - low)).astype(np.int64)
-        return xp.bincount(xp.minimum(places, bins - 1), minlength=bins).astype(x.dtype)
+        half = x.itemsize == 2
+
+        def rounded(one: Any) -> Any:
+            """As a half type keeps it, in which PyTorch takes every step."""
+            return xp.asarray(one, x.dtype).astype(np.float32) if half else one
+
+        wide, first, last = rounded(x), rounded(low), rounded(high)
+        inside = wide[(wide >= first) & (wide <= last)]
+        places = rounded(rounded(rounded(inside - first) * rounded(bins)) / rounded(last - first))
+        places = xp.where(places < bins, places, bins - 1).astype(np.int64)
+        return xp.bincount(places, minlength=bins).astype(x.dtype)
 
     def histogram(x: Native, weight: Native | None, edges: list[Native]) -> Native:
         """How much weight of the points (n, dims) falls between the edges of each dim; each last bin holds its right edge too."""

@@ -23,7 +23,7 @@ from tensorcore.errors import (
 from tensorcore.formats import is_sparse, only_strided, order_of, preserve_format
 from tensorcore.ops import rules, samples
 from tensorcore.ops.creation.arrays import from_numpy
-from tensorcore.ops.creation.literal import as_scalar, host_array
+from tensorcore.ops.creation.literal import as_scalar, filled_as, host_array, plainly_filled
 from tensorcore.ops.kinds import method, operation
 from tensorcore.ops.output import store
 from tensorcore.ops.placement import Default, as_device, check_stored, get_default_device, not_stored
@@ -152,6 +152,16 @@ def full(size: Any, fill_value: Any, *, out: Any = None, dtype: Any = None, layo
          requires_grad: bool = False, pin_memory: bool = False) -> Tensor:  # fmt: skip
     """A tensor of one value, of that value's dtype unless another is named; page-locked with ``pin_memory``."""
     only_strided("full", layout)
+    if (
+        out is dtype is device is None
+        and type(size) is tuple
+        and type(fill_value) is int
+        and not requires_grad
+        and not pin_memory
+    ):
+        shape = _shape("full", (size,))
+        if (plain := plainly_filled(shape, fill_value, dtypes.int64, as_device(None))) is not None:
+            return plain
     if hasattr(size, "__index__"):
         raise ArgumentTypeError(f"full: argument 'size' must be tuple of ints, got {size!r}; write ({size!r},)")
     kind, fill_value = _fill_value("full", fill_value)
@@ -247,6 +257,12 @@ def full_like(input: Tensor, fill_value: Any, *, dtype: Any = None, layout: Any 
     """One value in the shape, dtype and on the device of ``input``."""
     if layout is not None:
         only_strided("full_like", layout)
+    if (
+        dtype is device is memory_format is None
+        and not requires_grad
+        and (made := filled_as(input, fill_value)) is not None
+    ):
+        return made
     if type(fill_value) is not float:
         _, fill_value = _fill_value("full_like", fill_value)
     return like("full_like", input, fill_value, dtype, device, requires_grad, memory_format)

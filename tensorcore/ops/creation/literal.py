@@ -12,10 +12,11 @@ import numpy as np
 from tensorcore import dtypes
 from tensorcore.dtypes import PROMOTION, dtype
 from tensorcore.errors import ArgumentError, ArgumentTypeError, ConversionError
+from tensorcore.ops.operands import PLAIN_INTEGERS
 from tensorcore.shortcuts import before
-from tensorcore.tensor import Tensor
+from tensorcore.tensor import Tensor, new_tensor
 
-__all__ = ["as_scalar", "host_array"]
+__all__ = ["as_scalar", "filled_as", "host_array", "plainly_filled"]
 
 _PYTHON = {bool: "bool", int: "integer", float: "floating", complex: "complex"}
 _PLAIN = frozenset([bool, int, float, list, tuple])
@@ -108,6 +109,28 @@ def as_scalar(op: str, value: Any, wanted: dtype, shape: Any = ()) -> Any:
         if any(isfinite(part) and abs(part) > largest for part in parts):
             raise _overflow(op, value, wanted)
     return complex(value) if wanted.kind == "complex" else float(value)
+
+
+def plainly_filled(shape: Any, value: Any, wanted: dtype, device: Any) -> Tensor | None:
+    """A tensor of a number that floating dtypes, the integers of 32 and 64 bits and bools hold; None where there is more to see."""
+    kind = type(value)
+    if (kind is not float and kind is not int) or not -65504 <= value <= 65504:
+        return None
+    if not wanted.is_floating_point:
+        if wanted not in PLAIN_INTEGERS and wanted is not dtypes.bool_:
+            return None
+        value = value != 0 if wanted is dtypes.bool_ else int(value)
+    try:
+        return new_tensor(device.kernels["full"](shape, value, dtype=wanted), wanted, device)  # type: ignore[no-any-return]
+    except MemoryError:
+        return None  # tried once more by the complete call, with the caches freed
+
+
+def filled_as(input: Tensor, value: Any) -> Tensor | None:
+    """A plain number in the shape, dtype and on the device of a tensor in row-major order; None where there is more to look at."""
+    if type(input) is Tensor and input.device.is_contiguous(input.native):
+        return plainly_filled(input.native.shape, value, input.dtype, input.device)
+    return None
 
 
 def _leaves(op: str, data: Any, wanted: dtype | None) -> tuple[Any, tuple[int, ...]]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tensorcore import dtypes
-from tensorcore.dtypes import kind_of
+from tensorcore.dtypes import bool_, kind_of
 from tensorcore.errors import ArgumentTypeError, DimensionError, DtypeError, GradientError, ShapeError
 from tensorcore.ops import rules
 from tensorcore.ops.define import Op
@@ -272,9 +272,12 @@ def number_of(self: Tensor, value: Any, shape: tuple[int, ...] = ()) -> Tensor:
     dtype = self.dtype
     if (type(value) is float or type(value) is int) and (dtype.is_floating_point or dtype.is_complex):
         return new_tensor(self.device.kernels["full"](shape, value, dtype=dtype), dtype, self.device)
-    if type(value) is int and (
-        (dtype in PLAIN_INTEGERS and LOWEST <= value <= HIGHEST) or (0 <= value < 128 and dtype.kind == "integer")
+    if (type(value) is int or type(value) is float) and (
+        (dtype in PLAIN_INTEGERS and LOWEST <= value <= HIGHEST)
+        or (0 <= value < 128 and dtype.kind == "integer")
+        or dtype is bool_
     ):
+        value = value != 0 if dtype is bool_ else int(value)
         return new_tensor(self.device.kernels["full"](shape, value, dtype=dtype), dtype, self.device)
     kind = kind_of(value)
     if kind == "complex" and not dtype.is_complex:

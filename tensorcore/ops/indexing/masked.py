@@ -14,7 +14,7 @@ from tensorcore.ops.indexing.parse import long
 from tensorcore.ops.indexing.writing import both, call, renamed, same_dtype, scalar
 from tensorcore.ops.inplace import _apart, is_free
 from tensorcore.ops.kinds import operation
-from tensorcore.ops.operands import check_tensors
+from tensorcore.ops.operands import HIGHEST, LOWEST, PLAIN_INTEGERS, check_tensors
 from tensorcore.ops.output import store, written
 from tensorcore.ops.record import record
 from tensorcore.ops.samples import index as samples
@@ -70,19 +70,27 @@ def masked_fill(name: str, write: bool, input: Tensor, mask: Tensor, value: Any)
     if type(mask) is not Tensor or mask.dtype is not dtypes.bool_:
         _mask(name, mask)
     elif (
-        write
-        and (type(value) is float or type(value) is int)
-        and input.dtype.is_floating_point
+        (type(value) is float or type(value) is int)
+        and (input.dtype.is_floating_point or (input.dtype in PLAIN_INTEGERS and LOWEST <= value <= HIGHEST))
         and input.native.shape == mask.native.shape
         and input.device is mask.device
-        and is_free(input)
-        and (input.version is None or input.version is not mask.version)
+        and (
+            (is_free(input) and (input.version is None or input.version is not mask.version))
+            if write
+            else input.node is None
+        )
     ):
-        kernels = input.device.kernels
-        number = kernels["full"]((), value, dtype=input.dtype)
-        kernels["masked_fill"](input.native, mask.native, number, out=input.native)
-        written(input)
-        return input
+        dtype, device = input.dtype, input.device
+        kernels = device.kernels
+        number = kernels["full"]((), value if dtype.is_floating_point else int(value), dtype=dtype)
+        if write:
+            kernels["masked_fill"](input.native, mask.native, number, out=input.native)
+            written(input)
+            return input
+        try:
+            return new_tensor(kernels["masked_fill"](input.native, mask.native, number), dtype, device)  # type: ignore[no-any-return]
+        except MemoryError:
+            pass  # tried once more, with the caches freed
     shape = tuple(input.native.shape)
     if shape != mask.native.shape:
         made = rules.broadcast(name, shape, tuple(mask.native.shape))

@@ -8,13 +8,12 @@ from typing import Any
 from tensorcore import dtypes
 from tensorcore.errors import ArgumentTypeError, ShapeError, UnsupportedDtype
 from tensorcore.ops import rules
-from tensorcore.ops.calls import PLAIN_FLOATS
 from tensorcore.ops.define import Op
 from tensorcore.ops.indexing.index import nothing, number_of
 from tensorcore.ops.indexing.parse import check_places, check_scattered, long
 from tensorcore.ops.indexing.scatter_gradients import REDUCED, padded
 from tensorcore.ops.indexing.writing import both, call, picked, quick, renamed, same_dtype, scalar
-from tensorcore.ops.kinds import BOOL, COMPLEX, INTEGER, operation
+from tensorcore.ops.kinds import BOOL, COMPLEX, FLOATING, INTEGER, operation
 from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.output import store
 from tensorcore.ops.samples import index as samples
@@ -45,7 +44,7 @@ _scatter_value = renamed(_scatter, 1)
 
 # How they are called
 
-_MEANS = INTEGER | PLAIN_FLOATS
+_MEANS = INTEGER | FLOATING
 _KNOWN = {
     "sum": BOOL | COMPLEX | _MEANS, "prod": BOOL | COMPLEX | _MEANS, "mean": COMPLEX | _MEANS,
     "amax": BOOL | _MEANS, "amin": BOOL | _MEANS,

@@ -12,7 +12,7 @@ from tensorcore.ops import rules
 from tensorcore.ops.calls import PLAIN_FLOATS, apply, apply_into
 from tensorcore.ops.define import Op, same
 from tensorcore.ops.inplace import is_free
-from tensorcore.ops.kinds import COMPLEX, FLOATING, operation
+from tensorcore.ops.kinds import COMPLEX, FLOATING, INTEGER, operation
 from tensorcore.ops.linalg.products import (
     adjoint_times,
     conjugate,
@@ -24,7 +24,17 @@ from tensorcore.ops.linalg.products import (
     rows_of,
 )
 from tensorcore.ops.older import taking_older
-from tensorcore.ops.operands import NARROW, check_optional, check_tensors, factor, lifted, once_rounded
+from tensorcore.ops.operands import (
+    HIGHEST,
+    LOWEST,
+    NARROW,
+    PLAIN_INTEGERS,
+    check_optional,
+    check_tensors,
+    factor,
+    lifted,
+    once_rounded,
+)
 from tensorcore.ops.output import store, written
 from tensorcore.ops.pointwise.added import addcmul
 from tensorcore.ops.record import record
@@ -60,11 +70,13 @@ def _adding(name: str) -> Op:
     )  # fmt: skip
 
 
-_PLAIN = frozenset([int, float])
-_addmm, _addmv, _baddbmm = _adding("addmm"), _adding("addmv"), _adding("baddbmm")
-
-
+_PLAIN, _INTEGERS = frozenset([int, float]), frozenset([int])
 _FIELDS = FLOATING | COMPLEX
+# The dtypes whose factors are plain numbers, and those of integers, between which they are.
+_SPANS: dict[Any, Any] = dict.fromkeys(_FIELDS, _FIELDS) | {
+    one: (dtypes.iinfo(one).min, dtypes.iinfo(one).max) for one in INTEGER
+}
+_addmm, _addmv, _baddbmm = _adding("addmm"), _adding("addmv"), _adding("baddbmm")
 
 
 @before("add_product", record, _FIELDS)
@@ -78,10 +90,13 @@ def _add_product(
         and type(input) is Tensor
         and x.dtype is y.dtype is input.dtype
         and x.device is y.device is input.device
-        and x.dtype in _FIELDS
+        and (span := _SPANS.get(x.dtype))
         and (type(beta) is int or type(beta) is float)
         and (type(alpha) is int or type(alpha) is float)
+        and (span is _FIELDS or (span[0] <= beta <= span[1] and span[0] <= alpha <= span[1]))
     ):
+        if span is not _FIELDS:
+            beta, alpha = int(beta), int(alpha)  # cut off
         a, b, c = x.native.shape, y.native.shape, input.native.shape
         if (len(a), len(b)) == dims and a[-1] == b[dims[1] - 2] and (len(a) < 3 or a[0] == b[0]):
             made = a[:-1] + b[-1:] if len(b) > 1 else a[:-1]
@@ -219,6 +234,33 @@ def _plain_addr(input: Any, vec1: Any, vec2: Any, beta: Any, alpha: Any, **place
         return again(device, name, natives, options, error)
 
 
+def _stepwise_addr(input: Any, vec1: Any, vec2: Any, beta: Any, alpha: Any) -> Any:
+    """``addr`` of halves or integers that are not recorded, each step of which is rounded, as a native array; None for other calls."""
+    if not (type(input) is type(vec1) is type(vec2) is Tensor and input.dtype is vec1.dtype is vec2.dtype):
+        return None
+    device, dtype = input.device, input.dtype
+    halves = dtype in NARROW and "mul" in device.narrow_numbers
+    first, second = vec1.native.shape, vec2.native.shape
+    if (
+        not (halves or dtype in PLAIN_INTEGERS)
+        or not {type(alpha), type(beta)} <= (_PLAIN if halves else _INTEGERS)
+        or not (LOWEST <= alpha <= HIGHEST and LOWEST <= beta <= HIGHEST)
+        or (len(first), len(second)) != (1, 1)
+        or not device is vec1.device is vec2.device
+        or not input.node is vec1.node is vec2.node is None
+        or input.native.shape != first + second
+    ):
+        return None
+    kernels = device.kernels
+    mul = kernels["mul"]
+    try:
+        made = mul(kernels["view"](vec1.native, shape=(*first, 1)), vec2.native)
+        made = made if alpha == 1 else mul(made, alpha)
+        return kernels["add"](made, input.native if beta == 1 else mul(input.native, beta)) if beta else made
+    except MemoryError:
+        return None  # the complete call makes room
+
+
 def _addr_over(input: Tensor, vectors: tuple[Any, ...], beta: Any = 1, alpha: Any = 1, **others: Any) -> bool:
     """``addr`` in place of a tensor that is free of the vectors; whether it did."""
     if len(vectors) != 2 or others or not is_free(input):
@@ -238,8 +280,11 @@ def addr(
     input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Any = 1, alpha: Any = 1, out: Tensor | None = None
 ) -> Tensor:
     """``beta * input + alpha * outer(vec1, vec2)``; of integers, beta and alpha are integers too."""
-    if out is None and (native := _plain_addr(input, vec1, vec2, beta, alpha)) is not None:
-        return new_tensor(native, input.dtype, input.device)
+    if out is None:
+        native = _plain_addr(input, vec1, vec2, beta, alpha)
+        native = _stepwise_addr(input, vec1, vec2, beta, alpha) if native is None else native
+        if native is not None:
+            return new_tensor(native, input.dtype, input.device)
     if type(input) is not Tensor or type(vec1) is not Tensor or type(vec2) is not Tensor:
         check_tensors("addr", input=input, vec1=vec1, vec2=vec2)
     dtype, wanted = input.dtype, (*vec1.native.shape, *vec2.native.shape)

@@ -171,9 +171,10 @@ def check_pivots(op: str, pivots: Tensor, rows: int, signed: bool = False) -> No
 
 
 def _unpacked(lu: Tensor, pivots: Tensor, data: bool, swaps: bool) -> tuple[Tensor, Tensor, Tensor]:
-    kernel = lu.device.kernels["unpack_lu"] if data and swaps and type(lu) is Tensor and not is_recorded(lu) else None
+    kernel = lu.device.kernels["unpack_lu"] if data and type(lu) is Tensor and not is_recorded(lu) else None
     if kernel:
-        return tuple([new_tensor(one, lu.dtype, lu.device) for one in kernel(lu.native, pivots.native)])  # type: ignore[return-value]
+        made = kernel(lu.native, pivots.native if swaps else None)
+        return tuple([lu.new_empty((0,)) if one is None else new_tensor(one, lu.dtype, lu.device) for one in made])  # type: ignore[attr-defined, return-value]
     rows, columns = lu.native.shape[-2:]
     size = min(rows, columns)
     P = L = U = None

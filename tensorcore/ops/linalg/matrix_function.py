@@ -9,7 +9,7 @@ from tensorcore import dtypes
 from tensorcore.errors import ArgumentTypeError, DtypeError, ShapeError
 from tensorcore.ops import rules
 from tensorcore.ops.define import Op
-from tensorcore.ops.kinds import operation
+from tensorcore.ops.kinds import FLOATING, INTEGER, operation
 from tensorcore.ops.linalg.matrices import LAPACKS, check_square, identity, is_recorded, twin
 from tensorcore.ops.linalg.products import chained, matmul, one_dtype
 from tensorcore.ops.linalg.products import cross as _cross
@@ -97,13 +97,16 @@ def matrix_exp(input: Tensor) -> Tensor:
     return made
 
 
+_MULTIPLIED = LAPACKS | FLOATING | INTEGER
+
+
 @operation(samples=samples.multi_dot, method=False, name="linalg_multi_dot")
 def multi_dot(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
     """The product of two or more matrices in the order of fewest multiplications; the first and last may be vectors."""
     op = "linalg.multi_dot"
     if not isinstance(tensors, (tuple, list)):
         raise ArgumentTypeError(f"{op}: expected a tuple of Tensors, got {type(tensors).__name__}; put them in a list")
-    if out is None and len(tensors) > 1 and getattr(tensors[0], "dtype", None) in LAPACKS:
+    if out is None and len(tensors) > 1 and getattr(tensors[0], "dtype", None) in _MULTIPLIED:
         dtype, inner, last = tensors[0].dtype, None, len(tensors) - 1  # what is unusual is said below
         for i, one in enumerate(tensors):
             if type(one) is not Tensor or one.dtype is not dtype:

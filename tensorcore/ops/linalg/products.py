@@ -90,7 +90,7 @@ def _plain_pair(x: Tensor, y: Tensor) -> bool:
         type(x) is Tensor is type(y)
         and x.node is None is y.node
         and x.dtype is y.dtype
-        and x.dtype in _FIELDS
+        and (x.dtype in _FIELDS or x.dtype.kind == "integer")
         and x.device is y.device
     )
 
@@ -333,7 +333,8 @@ def kron(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
         ndim = max(len(a), len(b))
         a, b = (1,) * (ndim - len(a)) + a, (1,) * (ndim - len(b)) + b
     left, right, shape = _spread_sizes(a, b)
-    if _plain_pair(input, other):
+    bools = type(input) is type(other) is Tensor and input.dtype is other.dtype is dtypes.bool_
+    if _plain_pair(input, other) or (bools and input.device is other.device):
         made = _reshaped("mul", input, left, other, right, shape)
     else:
         made = (input.reshape(left) * other.reshape(right)).reshape(shape)

@@ -258,13 +258,17 @@ def _clamped(input: Tensor, min: Any, max: Any, out: Any, both: Any, low: Any, h
 def clamp(input: Tensor, min: Any = None, max: Any = None, *, out: Tensor | None = None) -> Tensor:
     """Each element, kept within ``min`` and ``max``, numbers or tensors; ``max`` wins where ``min`` is larger."""
     if (
-        type(min) is float
-        and type(max) is float
+        (type(min) is float or type(min) is int)
+        and (type(max) is float or type(max) is int)
         and -65504 <= min <= 65504
         and -65504 <= max <= 65504
         and type(input) is Tensor
         and input.node is None
-        and (input.dtype in PLAIN_FLOATS or (input.dtype in NARROW and "clamp" in input.device.narrow_numbers))
+        and (
+            input.dtype in PLAIN_FLOATS
+            or (input.dtype in NARROW and "clamp" in input.device.narrow_numbers)
+            or (input.dtype in PLAIN_INTEGERS and type(min) is int is type(max))
+        )
     ):  # bounds that every dtype holds, and nothing to record: half of a small call
         if out is not None:
             made = _clamp_into(out, input, min, max)

@@ -20,6 +20,7 @@ from tensorcore.ops.kinds import (
     elementwise,
     method,
     operation,
+    quick_pair,
 )
 from tensorcore.ops.operands import NARROW, alike, check_tensors, once_rounded
 from tensorcore.ops.output import store
@@ -132,6 +133,8 @@ def _xlog1py_op(input: Tensor, other: Tensor) -> Tensor:
 @operation(samples=samples.xlogy, writes=True, overwritten=usual_write(OPS["xlogy"], FLOATING, None, numbers=False))
 def xlogy(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """``input * log(other)``: 0 where ``input`` is 0, NaN where ``other`` is NaN."""
+    if out is None and (made := quick_pair("xlogy", input, other)) is not None:
+        return made
     made = _xlogy_op(*(input, other) if alike(input, other) else _two_floats("xlogy", input, other))
     return made if out is None else store("xlogy", made, out)
 
@@ -139,6 +142,8 @@ def xlogy(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
 @operation(samples=samples.xlogy, method=False)
 def xlog1py(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """``input * log(1 + other)``: 0 where ``input`` is 0, NaN where ``other`` is NaN."""
+    if out is None and (made := quick_pair("xlog1py", input, other)) is not None:
+        return made
     made = _xlog1py_op(*(input, other) if alike(input, other) else _two_floats("xlog1py", input, other))
     return made if out is None else store("xlog1py", made, out)
 

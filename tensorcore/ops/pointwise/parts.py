@@ -10,7 +10,7 @@ from tensorcore.ops import rules
 from tensorcore.ops.calls import PLAIN_FLOATS, apply_into
 from tensorcore.ops.define import OPS
 from tensorcore.ops.inplace import is_free
-from tensorcore.ops.kinds import FLOATING, INTEGER, composite, operation
+from tensorcore.ops.kinds import BOOL, FLOATING, INTEGER, composite, operation
 from tensorcore.ops.operands import NARROW, check_tensors, result_type
 from tensorcore.ops.output import store, written
 from tensorcore.ops.pointwise.choice import where
@@ -158,9 +158,16 @@ def _times_powers(input: Tensor, others: tuple[Any, ...], **options: Any) -> boo
     return True
 
 
+_WHOLE = BOOL | INTEGER
+
+
 @operation(samples=samples.ldexp, writes=True, overwritten=_times_powers)
 def ldexp(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """``input * 2**other``."""
+    if type(input) is type(other) is Tensor and input.dtype in _WHOLE and other.dtype in _WHOLE:
+        input = input.to(dtypes.get_default_dtype())  # type: ignore[attr-defined]
+        if other.dtype is dtypes.bool_:
+            other = other.to(input.dtype)  # type: ignore[attr-defined]
     if (native := _shifted(input, other)) is not None:
         made = new_tensor(native, input.dtype, input.device)
         return made if out is None else store("ldexp", made, out)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from tensorcore.dtypes import float32
 from tensorcore.errors import ArgumentTypeError, DtypeError, ShapeError, UnsupportedDtype, UsageError
 from tensorcore.ops import rules
 from tensorcore.ops.calls import PLAIN_FLOATS
@@ -77,12 +78,13 @@ def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0, *, out
         (least,), (most,) = _ends(flat)
         given = least, most
     low, high = _span("histc", given[0], given[1], 1.0)
-    kernel = input.device.kernels["histc"] if input.dtype in PLAIN_FLOATS else None
+    kernel = input.device.kernels["histc"]
     if kernel:
         made = new_tensor(kernel(flat.native, bins=bins, low=low, high=high), input.dtype, input.device)
         return made if out is None else store("histc", made, out)
-    inside = (flat >= low) & (flat <= high)
-    places = ((where(inside, flat, low) - low) * bins / (high - low)).long().clamp_max(bins - 1)
+    first, last, many = [flat.new_tensor(one) for one in (low, high, bins)]  # each step is rounded to the dtype
+    inside = (flat >= first) & (flat <= last)
+    places = ((where(inside, flat, first) - first) * many / (last - first)).long().clamp_max(bins - 1)
     made = _counts(inside, places, None, bins, flat)
     return made if out is None else store("histc", made, out)
 
@@ -117,12 +119,10 @@ def _binned(op: str, points: Tensor, edges: list[Tensor], weight: Any, density: 
     """The histogram of (n, d) points over the bins between the edges of each dim."""
     counts = tuple([one.numel() - 1 for one in edges])
     together = all([one is None or one.device is points.device for one in (weight, *edges)])
-    fits = together and points.dtype in PLAIN_FLOATS and 0 not in counts
-    kernel = points.device.kernels["histogram"] if fits else None
+    kernel = points.device.kernels["histogram"] if together and 0 not in counts else None
     if kernel:
-        weights = None if weight is None else weight.native
-        native = kernel(points.native, weights, [one.native for one in edges])
-        return _scaled(new_tensor(native, points.dtype, points.device), edges, density)
+        made = _by_kernel(kernel, points, weight, edges)
+        return _scaled(made, edges, density)
     inside: Any = None
     place: Any = 0
     for i, edge in enumerate(edges):
@@ -133,6 +133,18 @@ def _binned(op: str, points: Tensor, edges: list[Tensor], weight: Any, density: 
         inside = within if inside is None else inside & within
         place = place * counts[i] + at
     return _scaled(_counts(inside, place, weight, math.prod(counts), points).reshape(counts), edges, density)  # type: ignore[attr-defined]
+
+
+def _by_kernel(kernel: Any, points: Tensor, weight: Tensor | None, edges: list[Tensor]) -> Tensor:
+    """The kernel's sums; of halves, which single precision holds, rounded once."""
+    device, natives = points.device, [one.native for one in (points, *edges)]
+    weights = None if weight is None else weight.native
+    if points.dtype in PLAIN_FLOATS:
+        return new_tensor(kernel(natives[0], weights, natives[1:]), points.dtype, device)  # type: ignore[no-any-return]
+    cast = device.kernels["cast"]
+    wide = [cast(one, dtype=float32) for one in natives]
+    made = kernel(wide[0], None if weight is None else cast(weights, dtype=float32), wide[1:])
+    return new_tensor(cast(made, dtype=points.dtype), points.dtype, device)  # type: ignore[no-any-return]
 
 
 def _scaled(made: Any, edges: list[Tensor], density: bool) -> Tensor:

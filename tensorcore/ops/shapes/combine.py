@@ -16,6 +16,7 @@ from tensorcore.formats import Size, only_strided
 from tensorcore.ops import rules
 from tensorcore.ops.calls import apply
 from tensorcore.ops.creation.create import arange, from_numpy, like
+from tensorcore.ops.creation.literal import filled_as
 from tensorcore.ops.define import Op
 from tensorcore.ops.indexing.buckets import searchsorted
 from tensorcore.ops.kinds import operation
@@ -208,6 +209,8 @@ def fill(input: Tensor, value: Any) -> Tensor:
     if input.node is None:
         if type(value) is Tensor and value.node is None and not value.native.shape and value.device.capabilities.host:
             value = value.item()
+        if (made := filled_as(input, value)) is not None:
+            return made
         if dtypes.kind_of(value) is not None:
             return like("fill", input, value, None, None, False)
     return input.clone().fill_(value)  # type: ignore[attr-defined, no-any-return]

@@ -97,6 +97,23 @@ def _fitting(tensors: Any, dim: Any) -> tuple[list[Any], int, tuple[int, ...]] |
     return natives, at, (*shape[:at], total, *shape[at + 1 :])
 
 
+def _met(tensors: Any) -> list[Tensor] | None:
+    """Tensors off the tape of several dtypes in the one that they meet in; None where there is another thing to look at."""
+    first = tensors[0] if (type(tensors) is list or type(tensors) is tuple) and tensors else None
+    if type(first) is not Tensor:
+        return None
+    common, device = first.dtype, first.device
+    for one in tensors:
+        if type(one) is not Tensor or one.node is not None or one.device is not device or not one.native.shape:
+            return None
+        if one.dtype is not common:
+            common = dtypes.PROMOTION[common, one.dtype]
+    cast = device.kernels["cast"]
+    return [
+        one if one.dtype is common else new_tensor(cast(one.native, dtype=common), common, device) for one in tensors
+    ]
+
+
 def _same_dtype(tensors: list[Tensor]) -> list[Tensor]:
     first = tensors[0].dtype
     if all(one.dtype is first for one in tensors):
@@ -139,6 +156,9 @@ def cat(tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor | None = None, a
     if axis is not None:
         dim = axis
     found = _fitting(tensors, dim)
+    if found is None and out is None and (together := _met(tensors)) is not None:
+        tensors = together
+        found = _fitting(tensors, dim)
     if found is not None:
         natives, at, shape = found
         device, options = tensors[0].device, {"dim": at, "shape": shape}

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tensorcore import dtypes
 from tensorcore.errors import ArgumentTypeError
 from tensorcore.ops import rules
 from tensorcore.ops.define import OPS
 from tensorcore.ops.inplace import usual_write
-from tensorcore.ops.kinds import FLOATING, composite, computes_in, install
+from tensorcore.ops.kinds import FLOATING, composite, computes_in, install, quick_pair
 from tensorcore.ops.operands import NARROW
 from tensorcore.ops.pointwise.choice import where
 from tensorcore.ops.special.tables import Ratio
@@ -83,26 +82,8 @@ def of_two(
     inner = enter(function)
 
     def call(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
-        if out is None and type(input) is Tensor and type(other) is Tensor and input.device is other.device:
-            # The usual call: two of one floating dtype, or one of them an order of integers.
-            if input.dtype is other.dtype:
-                one, two = input, other
-                if input.dtype.kind in ("integer", "bool"):
-                    one, two = [_as(dtypes.get_default_dtype(), each) for each in (input, other)]
-            elif input.dtype.kind == "integer":
-                one, two = _as(other.dtype, input), other
-            else:
-                one, two = input, _as(input.dtype, other) if other.dtype.kind == "integer" else other
-            if one.dtype is two.dtype and one.dtype in FLOATING and one.node is None and two.node is None:
-                kernel = input.device.kernels[name]
-                try:
-                    native = kernel(one.native, two.native) if kernel else None
-                except Exception:  # which the complete call says in words, or finds memory for
-                    native = None
-                if type(native) is input.device.array:
-                    return new_tensor(native, one.dtype, input.device)
-                rules.broadcast(name, tuple(one.native.shape), tuple(two.native.shape))
-                return inner(one, two)
+        if out is None and (made := quick_pair(name, input, other, numbers)) is not None:
+            return made
         return inner(*check(input, other)) if out is None else inner(*check(input, other), out=out)
 
     call.__name__ = call.__qualname__ = name
@@ -112,12 +93,6 @@ def of_two(
         return call
     direct = usual_write(OPS[name], FLOATING, None, numbers=False) if writes else None
     return install(call, name, writes=writes, overwritten=direct)
-
-
-def _as(dtype: Any, x: Tensor) -> Tensor:
-    if dtype not in FLOATING:
-        return x
-    return new_tensor(x.device.kernels["cast"](x.native, dtype=dtype), dtype, x.device)
 
 
 def _plain(x: Any, off: bool) -> Any:

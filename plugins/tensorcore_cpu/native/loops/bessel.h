@@ -1,4 +1,4 @@
-/* Bessel functions of orders 0 and 1 and Airy's function of floats, computed in double: the formulas of
+/* Bessel functions of orders 0 and 1 of floats and Airy's function, computed in double: the formulas of
    tensorcore/ops/special/bessel.py and the ratios of tables.py there, near 0 and far from it apart, for a piece that lies on
    one side is spared the other. */
 #ifndef TENSORCORE_NATIVE_BESSEL_H
@@ -6,6 +6,8 @@
 
 #include "functions.h"
 #include "loop.h"
+
+#include <float.h>
 
 static const double J0_SMALL_ABOVE[9] = {
     -4.048966507397294e-19, 5.518644994763173e-16, -3.4678701350168793e-13, 1.2675951303927082e-10,
@@ -202,7 +204,7 @@ ALWAYS_INLINE double airy_near(double x) {
     return made;
 }
 ALWAYS_INLINE double airy_phase(double size) { return size * sqrt(size) * (2. / 3); }
-ALWAYS_INLINE double airy_far(double x, double sine, double cosine) {
+ALWAYS_INLINE double airy_far(double x, double sine, double cosine, double most) {
     double size = abs__f64(x), root = sqrt(size), phase = airy_phase(size), inverse = 1 / phase, square = inverse * inverse;
     double tall = x > 0 ? inverse : 0.5; /* its ratio is for the right alone */
     RATIO(right, tall, AIRY_RIGHT)
@@ -210,8 +212,8 @@ ALWAYS_INLINE double airy_far(double x, double sine, double cosine) {
     RATIO(q, square, AIRY_Q)
     double left = (p * (sine + cosine) + q * inverse * (sine - cosine)) * 0.70710678118654752440;
     double made = (x > 0 ? 0.5 * right * exp__f64(-phase) : left) / (sqrt(root) * 1.77245385090551602730);
-    /* As PyTorch does, NaN at the infinities, and on the left where the phase is no float. */
-    return size == INFINITY || (x < 0 && phase > 3.4028234663852886e38) ? NAN : made;
+    /* As PyTorch does, NaN at the infinities, and on the left where the phase is over the largest number. */
+    return size == INFINITY || (x < 0 && phase > most) ? NAN : made;
 }
 
 /* A piece on its own side of the limit, or on both: `NEAR`, `FAR` (of angles that are not large) and `FURTHER` are expressions of
@@ -270,14 +272,14 @@ ALWAYS_INLINE double bessel_far(double x, int order, bool second, bool further) 
     made = order && !second && x < 0 ? -made : made;
     return second && x < 0 ? NAN : made;
 }
-ALWAYS_INLINE double airy_beyond(double x, bool further) {
+ALWAYS_INLINE double airy_beyond(double x, bool further, double most) {
     double phase = airy_phase(abs__f64(x)), sine, cosine;
     phase = x < 0 ? phase : 0;
     if (further)
         sine = sin(phase), cosine = cos(phase);
     else
         turned(phase, &sine, &cosine);
-    return airy_far(x, sine, cosine);
+    return airy_far(x, sine, cosine, most);
 }
 #define J_LOOPS(order) \
     NEAR_AND_FAR(bessel_j##order, BESSEL_NEAR, ANGLE_MOST, j_near(x, order), bessel_far(x, order, false, false), \
@@ -296,6 +298,14 @@ K_LOOPS(modified_bessel_k0, 0, false)
 K_LOOPS(modified_bessel_k1, 1, false)
 K_LOOPS(scaled_modified_bessel_k0, 0, true)
 K_LOOPS(scaled_modified_bessel_k1, 1, true)
-NEAR_AND_FAR(airy_ai, AIRY_NEAR, 2800, airy_near(x), airy_beyond(x, false), airy_beyond(x, true))
+NEAR_AND_FAR(airy_ai, AIRY_NEAR, 2800, airy_near(x), airy_beyond(x, false, FLT_MAX), airy_beyond(x, true, FLT_MAX))
+
+/* Of doubles: the ratios have their digits. */
+static void airy_ai_f64(const double *numbers, char *const *data, const ptrdiff_t *steps, ptrdiff_t count) {
+    for (ptrdiff_t i = 0; i < count; i++) {
+        const double x = AT(const double, 0);
+        AT(double, 1) = abs__f64(x) <= AIRY_NEAR ? airy_near(x) : airy_beyond(x, !(abs__f64(x) < 2800), DBL_MAX);
+    }
+}
 
 #endif

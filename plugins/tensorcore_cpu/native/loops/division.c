@@ -1,5 +1,6 @@
 /* The loops of division.h. Short integers are divided as floats and longer ones as doubles, which are many at a time: a quotient
-   that is no whole number is further from the next one than its rounding, below 2^24 and 2^53. */
+   that is no whole number is further from the next one than its rounding, below 2^24 and 2^53. Powers are products of squares,
+   which wrap around as products do. */
 #include "loop.h"
 
 #include "../division.h"
@@ -79,10 +80,31 @@ IN_PIECES(trunc)
 IN_PIECES(remainder)
 IN_PIECES(fmod)
 
+/* `bits` is an unsigned type as wide or wider. To a negative power 1 and -1 are what they are, and all others are cut off to 0. */
+#define POWER(suffix, type, bits)                                                                             \
+    ALWAYS_INLINE type power_of_##suffix(type x, type y) {                                                    \
+        bits made = 1, square = (bits)x;                                                                      \
+        if (y < 0)                                                                                            \
+            return x == 1 || (x == (type)-1 && !(y & 1)) ? 1 : x == (type)-1 ? (type)-1 : 0;                  \
+        for (uint64_t left = (uint64_t)y; left; left >>= 1) {                                                 \
+            if (left & 1)                                                                                     \
+                made *= square;                                                                               \
+            square *= square;                                                                                 \
+        }                                                                                                     \
+        return (type)made;                                                                                    \
+    }                                                                                                         \
+    BINARY_LOOP(power_##suffix, type, type, power_of_##suffix(x, y))
+
+POWER(i8, int8_t, uint32_t)
+POWER(i16, int16_t, uint32_t)
+POWER(i32, int32_t, uint32_t)
+POWER(i64, int64_t, uint64_t)
+POWER(u8, uint8_t, uint32_t)
+
 #define ENTRIES(name)                                                                                         \
     {[TYPE_I8] = name##_i8, [TYPE_I16] = name##_i16, [TYPE_I32] = name##_i32, [TYPE_I64] = name##_i64, [TYPE_U8] = name##_u8}
 
 const division_loops ISA(division_loops) = {
     .of = {[DIVISION_FLOOR] = ENTRIES(floor), [DIVISION_TRUNC] = ENTRIES(trunc), [DIVISION_REMAINDER] = ENTRIES(remainder),
-           [DIVISION_FMOD] = ENTRIES(fmod)},
+           [DIVISION_FMOD] = ENTRIES(fmod), [DIVISION_POWER] = ENTRIES(power)},
 };

@@ -446,10 +446,10 @@ const formula_loops ISA(formula_loops) = {
            ALL_ENTRIES(xlogy) ALL_ENTRIES(xlog1py) INTEGER_ENTRIES(gcd) INTEGER_ENTRIES(lcm)
            INTEGER_ENTRIES(bitwise_left_shift) INTEGER_ENTRIES(bitwise_right_shift)
            REAL_ENTRIES(add_scaled) FLOAT_ENTRIES(addcdiv) REAL_ENTRIES(addcmul) FLOAT_ENTRIES(lerp) FLOAT_ENTRIES(lerp_near) FLOAT_ENTRIES(lerp_far)
-           FLOAT_ENTRIES(frac) SINGLE_ENTRY(lgamma) SINGLE_ENTRY(digamma) SINGLE_ENTRY(trigamma) FLOAT_ENTRIES(relu_backward) FLOAT_ENTRIES(leaky_relu_backward)
+           FLOAT_ENTRIES(frac) SINGLE_ENTRY(lgamma) SINGLE_ENTRY(digamma) FLOAT_ENTRIES(trigamma) FLOAT_ENTRIES(relu_backward) FLOAT_ENTRIES(leaky_relu_backward)
            FLOAT_ENTRIES(hardsigmoid_backward) FLOAT_ENTRIES(hardswish_backward)
            FLOAT_ENTRIES(tanh_backward) FLOAT_ENTRIES(sigmoid_backward) FLOAT_ENTRIES(sinc) FLOAT_ENTRIES(spherical_bessel_j0) SINGLE_ENTRY(bessel_j0)
-           SINGLE_ENTRY(bessel_j1) SINGLE_ENTRY(bessel_y0) SINGLE_ENTRY(bessel_y1) SINGLE_ENTRY(airy_ai)
+           SINGLE_ENTRY(bessel_j1) SINGLE_ENTRY(bessel_y0) SINGLE_ENTRY(bessel_y1) FLOAT_ENTRIES(airy_ai)
            SINGLE_ENTRY(modified_bessel_k0) SINGLE_ENTRY(modified_bessel_k1) SINGLE_ENTRY(scaled_modified_bessel_k0)
            SINGLE_ENTRY(scaled_modified_bessel_k1) SINGLE_ENTRY(igamma) SINGLE_ENTRY(igammac) SINGLE_ENTRY(zeta)
            SINGLE_ENTRY(erfcx) SINGLE_ENTRY(log_ndtr) SINGLE_ENTRY(ndtri)},

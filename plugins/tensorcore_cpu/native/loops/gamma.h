@@ -79,6 +79,21 @@ ALWAYS_INLINE float trigamma_of_f32(float x) {
     return (float)(x == -INFINITY ? NAN : made);
 }
 
+/* Of doubles: from 12 on the series has their digits. */
+static void trigamma_f64(const double *numbers, char *const *data, const ptrdiff_t *steps, ptrdiff_t count) {
+    for (ptrdiff_t i = 0; i < count; i++) {
+        const double x = AT(const double, 0);
+        const bool low = x < 0.5, small = (low ? 1 - x : x) < 12;
+        const double y = low ? 1 - x : x, z = small ? y + 12 : y, u = 1 / z, v = u * u;
+        double passed = 0;
+        for (int k = 11; small && k >= 0; k--) /* the least first */
+            passed += 1 / ((y + k) * (y + k));
+        const double series = u * v * P8(v, -3617. / 510, 7. / 6, -691. / 2730, 5. / 66, -1. / 30, 1. / 42, -1. / 30, 1. / 6);
+        const double right = (passed + series) + v / 2 + u, sine = low ? sin(PI * (x - rint(x))) : 1;
+        AT(double, 1) = x == -INFINITY ? NAN : low ? PI * PI / (sine * sine) - right : right;
+    }
+}
+
 /* mu - log(1 + mu), whose two sides have many digits in common near 0 */
 static double log_distance(double mu) {
     if (fabs(mu) > 0.3)

@@ -71,7 +71,7 @@ EACH(pick_8, uint64_t, *one = *place)
     EACH(uncounted_##suffix, type, (void)one; COUNTED(type) = 0)                                              \
     EACH(itself_##suffix, type, (void)one; COUNTED(type) = 1)                                                 \
     EACH(count_##suffix, type, (void)one; COUNTED(type) += 1)                                                 \
-    EACH(divide_##suffix, type, (void)one; *place = quotient(*place, COUNTED(type)); COUNTED(type) = 1)
+    EACH(divide_##suffix, type, (void)one; if (COUNTED(type)) *place = quotient(*place, COUNTED(type)); COUNTED(type) = 0)
 #define RATIO(a, b) ((a) / (b))
 #define FLOORED(a, b) ((a) / (b) - ((a) % (b) < 0))
 COMBINE(f32, float, +, *, -__builtin_inff(), __builtin_inff())

@@ -278,8 +278,11 @@ static PyObject *kernel_call(PyObject *self, PyObject *const *args, size_t nargs
         Py_DECREF(made);
         return there;
     }
-    if (!made && out >= 0 && (kernel->places != PLACES_ALL || kernel->rounds) && !PyErr_Occurred() && (made = into(self, args, nargs, kwnames, out)))
-        return made;
+    if (!made && out >= 0 && !PyErr_Occurred() && (kernel->places != PLACES_ALL || (kernel->rounds && native_is_half(native_array_type(args[nargs + out]))))) {
+        if ((made = into(self, args, nargs, kwnames, out)) && (kernel->places != PLACES_ALL || made == args[nargs + out]))
+            return made;
+        Py_CLEAR(made); /* NumPy says what is wrong with a shape */
+    }
     if (!made && kernel->dense && nargs && !PyErr_Occurred())
         made = of_dense(kernel, args, nargs, kwnames);
     if (!made && kernel->rounds && nargs && !PyErr_Occurred())

@@ -13,12 +13,12 @@ from tensorcore.dtypes import PROMOTION, dtype, kind_of
 from tensorcore.errors import ArgumentTypeError, DeviceError, DtypeError
 from tensorcore.ops.placement import check_stored
 from tensorcore.shortcuts import before
-from tensorcore.tensor import Tensor
+from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = [
     "HIGHEST", "LOWEST", "NARROW", "PLAIN_FLOATS", "PLAIN_INTEGERS", "alike", "anywhere", "arguments", "as_argument", "as_number",
     "check_number", "check_optional", "check_tensors", "common_device", "everywhere", "factor", "lifted", "minus",
-    "once_rounded", "one_device", "one_pass", "plain", "result_type",
+    "once_rounded", "one_device", "one_pass", "plain", "result_type", "with_number",
 ]  # fmt: skip
 
 NARROW = frozenset([dtypes.float16, dtypes.bfloat16])
@@ -57,6 +57,24 @@ def alike(input: Any, other: Any) -> bool:
         and other.node is None
         and input.native.shape == other.native.shape
     )
+
+
+def with_number(input: Any, other: Any) -> tuple[Any, Any]:
+    """A real tensor beside a number of Python's: with that as a 0-d tensor of its floating dtype, beside integers of the default one.
+
+    Others, and those with a number that a dtype may not hold, as they are.
+    """
+    first = type(input) is float or type(input) is int
+    like, number = (other, input) if first else (input, other)
+    if not (first or type(number) is float or type(number) is int) or type(like) is not Tensor:
+        return input, other
+    dtype, device = like.dtype, like.device
+    if dtype.is_complex or not -65504 <= number <= 65504:
+        return input, other
+    if not dtype.is_floating_point:
+        dtype = dtypes.get_default_dtype()
+    made = new_tensor(device.kernels["full"]((), float(number), dtype=dtype), dtype, device)
+    return (made, like) if first else (like, made)
 
 
 @before("common_device")

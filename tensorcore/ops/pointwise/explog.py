@@ -21,7 +21,7 @@ from tensorcore.ops.kinds import (
     method,
     operation,
 )
-from tensorcore.ops.operands import NARROW, alike, check_tensors, once_rounded
+from tensorcore.ops.operands import NARROW, alike, check_tensors, once_rounded, with_number
 from tensorcore.ops.output import store
 from tensorcore.ops.pointwise.choice import where
 from tensorcore.ops.pointwise.complex import conjugate
@@ -91,6 +91,10 @@ def _softmax_of_two(mine: Tensor, other: Tensor) -> Tensor:
 
 def _two_floats(op: str, input: Any, other: Any) -> tuple[Any, Any]:
     """Both operands in the floating dtype of their product; a number as a tensor of no dims."""
+    if type(input) is not type(other):
+        input, other = with_number(input, other)
+        if type(input) is type(other) and input.dtype is other.dtype:
+            return input, other
     rules.broadcast(op, *[tuple(one.native.shape) for one in (input, other) if isinstance(one, Tensor)])
     compute = computes_in(op, input, other)
     like = input if isinstance(input, Tensor) else other

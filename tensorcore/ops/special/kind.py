@@ -11,7 +11,7 @@ from tensorcore.ops import rules
 from tensorcore.ops.define import OPS
 from tensorcore.ops.inplace import usual_write
 from tensorcore.ops.kinds import FLOATING, composite, computes_in, install
-from tensorcore.ops.operands import NARROW
+from tensorcore.ops.operands import NARROW, with_number
 from tensorcore.ops.pointwise.choice import where
 from tensorcore.ops.special.tables import Ratio
 from tensorcore.tensor import Tensor, new_tensor
@@ -83,6 +83,8 @@ def of_two(
     inner = enter(function)
 
     def call(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
+        if out is None and numbers and type(input) is not type(other):
+            input, other = with_number(input, other)
         if out is None and type(input) is Tensor and type(other) is Tensor and input.device is other.device:
             # The usual call: two of one floating dtype, or one of them an order of integers.
             if input.dtype is other.dtype:

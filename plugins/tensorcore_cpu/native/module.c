@@ -157,12 +157,12 @@ static PyObject *placed(const native_kernel *kernel, PyObject *one, PyObject *co
     PyArrayObject *made = PyArray_CheckExact(one) ? (PyArrayObject *)one : NULL;
     if (!made || PyArray_NDIM(made) < 2) /* there is one order */
         return Py_NewRef(one);
-    const native_type type = native_array_type(one);
-    if (type == TYPE_NONE || (kernel->low && PyArray_NDIM(made) > 3) || !native_kept_order(made, kernel->aligned, args, nargs, axes))
+    if ((kernel->low && PyArray_NDIM(made) > 3) || !native_kept_order(made, kernel->aligned, args, nargs, axes))
         return NULL;
     if (native_lies_so(made, axes, &but_for_ones))
         return Py_NewRef(one);
-    PyArrayObject *to = but_for_ones ? NULL : native_empty_ordered(PyArray_NDIM(made), PyArray_DIMS(made), type, axes);
+    const native_type type = native_array_type(one);
+    PyArrayObject *to = but_for_ones || type == TYPE_NONE ? NULL : native_empty_ordered(PyArray_NDIM(made), PyArray_DIMS(made), type, axes);
     PyObject *copy = to ? native_copied_over(made, to) : NULL;
     Py_XDECREF(to);
     return copy;

@@ -19,7 +19,7 @@ from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.output import store
 from tensorcore.ops.samples import index as samples
 from tensorcore.shortcuts import before
-from tensorcore.tensor import Tensor
+from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = ["gather", "scatter", "scatter_add", "scatter_reduce", "take_along_dim"]
 
@@ -146,8 +146,11 @@ def scatter(name: str, write: bool, input: Tensor, dim: int, index: Tensor, src:
         return call(_scatter, (input, index, src), {"dim": at}, ShapeError, write) if made is None else made
     given = isinstance(src, Tensor)
     if not given and reduce is None and (at := _usual(input, dim, index, input)) >= 0:
-        src = scalar(name, input, src).expand(index.native.shape)  # type: ignore[attr-defined]
-        return call(_scatter_value, (input, index, src), {"dim": at}, ShapeError, write)
+        src = scalar(name, input, src)
+        native = src.device.kernels["expand"](src.native, shape=index.native.shape)
+        inputs = (input, index, new_tensor(native, src.dtype, src.device))
+        made = None if write else quick(_scatter_value, inputs, {"dim": at})
+        return call(_scatter_value, inputs, {"dim": at}, ShapeError, write) if made is None else made
     index = long(name, index, empty=True)
     if given:
         same_dtype(name, input, src, "src")

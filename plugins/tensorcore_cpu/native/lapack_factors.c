@@ -101,11 +101,11 @@ static bool begin_factors(lapack_job *job, PyObject *const *args, Py_ssize_t nar
 
 static int swapped_with(const lapack_job *job, const char *swaps, npy_intp k) { return *(const int *)(swaps + k * job->z.row) - 1; }
 
-static void unpack_one(const lapack_job *job, npy_intp i, char *scratch) {
+/* The permutation of the rows that are swapped with others one after the other. */
+static void permutation_one(const lapack_job *job, npy_intp i, int *order) {
     const npy_intp rows = job->rows, size = job->size;
-    const char *lu = lapack_at(&job->x, i), *swaps = lapack_at(&job->z, i);
-    char *p = at(job->values, job, i, rows * rows), *lower = at(job->made, job, i, rows * job->least);
-    int *order = (int *)scratch;
+    const char *swaps = lapack_at(&job->z, i);
+    char *p = at(job->values, job, i, rows * rows);
     for (int k = 0; k < rows; k++)
         order[k] = k;
     for (int k = 0; k < job->least; k++) {
@@ -116,6 +116,14 @@ static void unpack_one(const lapack_job *job, npy_intp i, char *scratch) {
     memset(p, 0, (size_t)(rows * rows * size));
     for (npy_intp k = 0; k < rows; k++)
         put(job, p + (order[k] * rows + k) * size, 1, 0);
+}
+
+static void unpack_one(const lapack_job *job, npy_intp i, char *scratch) {
+    const npy_intp rows = job->rows, size = job->size;
+    const char *lu = lapack_at(&job->x, i);
+    char *lower = at(job->made, job, i, rows * job->least);
+    if (job->values)
+        permutation_one(job, i, (int *)scratch);
     triangle(job, lu, job->x.row, job->x.column, lower, rows, job->least, false);
     for (npy_intp k = 0; k < job->least; k++)
         put(job, lower + k * (job->least + 1) * size, 1, 0);
@@ -123,9 +131,24 @@ static void unpack_one(const lapack_job *job, npy_intp i, char *scratch) {
              true);
 }
 
+/* The triangles alone, where there is None in the place of swaps. */
+static PyObject *run_triangles(PyObject *lu) {
+    lapack_job job = {.one = unpack_one, .calls_none = true};
+    if (!lapack_begin(&job, lu))
+        return NULL;
+    PyArrayObject *made[] = {lapack_new_rows(&job.x, job.rows, job.least, job.kind), lapack_new_rows(&job.x, job.least, job.columns, job.kind)};
+    if (made[0] && made[1]) {
+        job.made = PyArray_BYTES(made[0]);
+        job.more = PyArray_BYTES(made[1]);
+    }
+    return lapack_finish(&job, lapack_count(&job.x), (double)job.rows * job.columns, made, 2, 2);
+}
+
 static PyObject *run_unpack_lu(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     lapack_job job = {.one = unpack_one, .calls_none = true};
     npy_intp count;
+    if (nargs == 2 && args[1] == Py_None && !kwnames)
+        return run_triangles(args[0]);
     if (!begin_factors(&job, args, nargs, kwnames, &count))
         return NULL;
     for (npy_intp i = 0; i < count; i++) /* what is wrong is NumPy's to say */

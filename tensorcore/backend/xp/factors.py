@@ -38,13 +38,16 @@ def qr(x: Native, *, complete: bool) -> tuple[Native, Native]:
     return householder_product(whole, tau), np.triu(a[..., :size, :])
 
 
-def unpack_lu(lu: Native, pivots: Native) -> tuple[Native, Native, Native]:
-    """P, L and U from both factors in one matrix and the rows that were swapped."""
+def unpack_lu(lu: Native, pivots: Native | None) -> tuple[Native, ...]:
+    """P, L and U from both factors in one matrix and the rows that were swapped; L and U alone from None."""
     rows, columns = lu.shape[-2:]
     size = min(rows, columns)
+    triangles = np.tril(lu[..., :size], -1) + np.eye(rows, size, dtype=lu.dtype), np.triu(lu[..., :size, :])
+    if pivots is None:
+        return triangles
     order = unpack_pivots(pivots, rows=rows)
     swaps = (order[..., None, :] == np.arange(rows)[:, None]).astype(lu.dtype)
-    return swaps, np.tril(lu[..., :size], -1) + np.eye(rows, size, dtype=lu.dtype), np.triu(lu[..., :size, :])
+    return (swaps, *triangles)
 
 
 def _signed(lu: Native, pivots: Native) -> Native:

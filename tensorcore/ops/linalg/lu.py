@@ -20,6 +20,7 @@ from tensorcore.ops.linalg.matrices import (
     failure,
     identity,
     is_recorded,
+    nothing,
     optional,
     stretched,
 )
@@ -171,9 +172,11 @@ def check_pivots(op: str, pivots: Tensor, rows: int, signed: bool = False) -> No
 
 
 def _unpacked(lu: Tensor, pivots: Tensor, data: bool, swaps: bool) -> tuple[Tensor, Tensor, Tensor]:
-    kernel = lu.device.kernels["unpack_lu"] if data and swaps and type(lu) is Tensor and not is_recorded(lu) else None
+    kernel = lu.device.kernels["unpack_lu"] if data and type(lu) is Tensor and not is_recorded(lu) else None
     if kernel:
-        return tuple([new_tensor(one, lu.dtype, lu.device) for one in kernel(lu.native, pivots.native)])  # type: ignore[return-value]
+        natives = kernel(lu.native, pivots.native if swaps else None)
+        made = [new_tensor(one, lu.dtype, lu.device) for one in natives]
+        return tuple(made if swaps else [nothing(lu, lu.dtype), *made])  # type: ignore[return-value]
     rows, columns = lu.native.shape[-2:]
     size = min(rows, columns)
     P = L = U = None
@@ -186,7 +189,7 @@ def _unpacked(lu: Tensor, pivots: Tensor, data: bool, swaps: bool) -> tuple[Tens
             P = identity(lu, rows, rows).index_select(1, order)  # type: ignore[attr-defined]
         else:
             P = (order.unsqueeze(-2) == arange(rows, device=order.device).unsqueeze(-1)).to(lu.dtype)  # type: ignore[attr-defined]
-    return tuple([lu.new_empty((0,)) if one is None else one for one in (P, L, U)])  # type: ignore[attr-defined, return-value]
+    return tuple([nothing(lu, lu.dtype) if one is None else one for one in (P, L, U)])  # type: ignore[return-value]
 
 
 _order = Op("unpack_pivots", "pivots", "The order of the rows after all swaps.", register=False)

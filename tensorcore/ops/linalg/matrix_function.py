@@ -144,6 +144,10 @@ def _multiplied(tensors: Sequence[Tensor]) -> Tensor:
         return chained(tensors)
     if len(tensors) == 2:
         return matmul(*tensors)
+    if len(tensors) == 3:
+        x, y, z = tensors
+        (b, c), a, d = y.native.shape, 1 if row else x.native.shape[0], 1 if column else z.native.shape[1]
+        return matmul(x, matmul(y, z)) if b * d * (a + c) <= a * c * (b + d) else matmul(matmul(x, y), z)
     matrices: list[Any] = list(tensors)
     if row:
         matrices[0] = matrices[0].unsqueeze(0)

@@ -191,14 +191,19 @@ def vector_norm(x: Tensor, ord: float = 2, dim: Dims = None, keepdim: bool = Fal
         and x.dtype.is_floating_point
         and dtype is out is None
         and type(ord) in (int, float)
-        and 0 < ord < inf
+        and (0 < ord < inf or 0 not in x.native.shape)
     ):
         if dim is None and not keepdim and ord == 2:
             return apply(_norm, (x,), _EUCLIDEAN)  # type: ignore[no-any-return]
         ndim = len(x.native.shape)
+        along: Any = None
         if type(dim) is int and -ndim <= dim < ndim:
-            options = {"p": float(ord), "dim": None if ndim == 1 and not keepdim else (dim % ndim,), "keepdim": keepdim}
-            return apply(_norm, (x,), options)  # type: ignore[no-any-return]
+            along = (dim % ndim,)
+        elif type(dim) is tuple and dim and ndim:
+            along = rules.wrap_dims("linalg.vector_norm", dim, ndim)
+        if along is not None or dim is None:
+            dims = None if along is None or (len(along) == ndim and not keepdim) else along
+            return apply(_norm, (x,), {"p": float(ord), "dim": dims, "keepdim": keepdim})  # type: ignore[no-any-return]
     check_tensors("linalg.vector_norm", x=x)
     if x.dtype.kind not in ("floating", "complex"):
         raise DtypeError(

@@ -98,9 +98,13 @@ _placed_max = Op(
 
 def placed(input: Tensor, found: Any, batched: bool) -> tuple[Tensor, Tensor]:
     """What a kernel found in (batch, channels, *sizes), as tensors: the largest values, recorded, and their flat indices."""
+    recorded = input.node is not None and mode.enabled
+    if not (batched or recorded):
+        view, batched = input.device.kernels["view"], True
+        found = [view(one, shape=one.shape[1:]) for one in found]
     made = new_tensor(found[0], input.dtype, input.device)
     at = new_tensor(found[1], dtypes.int64, input.device)
-    if input.node is not None and mode.enabled:
+    if recorded:
         record(_placed_max, (input,), {"at": at}, made)
     return (made, at) if batched else (made.squeeze(0), at.squeeze(0))
 

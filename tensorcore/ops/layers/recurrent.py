@@ -122,13 +122,15 @@ def _is_plain(*given: Any) -> bool:
     """Whether a step of Elman's network fits together and leaves nothing on a tape: as two products it takes 2 us less."""
     input, hx, w_ih, w_hh, b_ih, b_hh = given
     dtype = input.dtype
-    if dtype not in PLAIN_FLOATS or not all(
-        [type(one) is Tensor and one.node is None and one.dtype is dtype for one in given]
-    ):
+    if dtype not in PLAIN_FLOATS:
         return False
+    for one in given:
+        if one is not None and (type(one) is not Tensor or one.node is not None or one.dtype is not dtype):
+            return False
     features, hidden = input.native.shape[1], hx.native.shape[1]
-    shapes = w_ih.native.shape, w_hh.native.shape, b_ih.native.shape, b_hh.native.shape
-    return shapes == ((hidden, features), (hidden, hidden), (hidden,), (hidden,))
+    if w_ih.native.shape != (hidden, features) or w_hh.native.shape != (hidden, hidden):
+        return False
+    return all([one is None or one.native.shape == (hidden,) for one in (b_ih, b_hh)])
 
 
 def _check_step(name: str, input: Any, states: Any, w_hh: Any) -> None:

@@ -243,7 +243,7 @@ def _stacked(tensors: Any, dim: int, out: Any) -> Tensor:
 def _fitted(tensors: Any, dim: int, least: int) -> Tensor | None:
     """Plain tensors of at least ``least`` dims, one after the other along ``dim``; None where something is unusual.
 
-    Alike ones that lack the last of those dims are stacked where it would be.
+    Alike ones that lack the last of those dims, or the first ones too, are stacked where it would be.
     """
     found = _fitting(tensors, dim)
     try:
@@ -251,9 +251,13 @@ def _fitted(tensors: Any, dim: int, least: int) -> Tensor | None:
             native = tensors[0].device.kernels["cat"](found[0], dim=found[1], shape=found[2])
         else:
             natives = _alike(tensors)
-            if natives is None or len(natives[0].shape) != least - 1 or not least - 1:
+            lacks = 0 if natives is None else least - len(natives[0].shape)
+            if natives is None or least < 2 or not 0 < lacks < least:
                 return None
-            native = tensors[0].device.kernels["stack"](natives, dim=dim)
+            kernels = tensors[0].device.kernels
+            native = kernels["stack"](natives, dim=dim - lacks + 1)
+            if lacks > 1:  # vectors behind one another: a dim of size 1 stands in front
+                native = kernels["view"](native, shape=(1,) * (lacks - 1) + tuple(native.shape))
     except MemoryError:
         return None
     return new_tensor(native, tensors[0].dtype, tensors[0].device)  # type: ignore[no-any-return]

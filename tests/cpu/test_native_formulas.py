@@ -80,8 +80,14 @@ def test_higher_derivatives_of_digamma(n):
     assert_within(native(x[::2], n=n), exact[::2], 1)
     sign = 1 if n % 2 else -1
     terms = (np.float64([-0.5, -2.25, -63.75]) + np.arange(100_000)[::-1, None]) ** -(n + 1.0)
-    assert_within(native(np.float32([-0.5, -2.25, -63.75]), n=n), (sign * float(math.factorial(n)) * terms.sum(0)).astype(np.float32), 1)
-    np.testing.assert_array_equal(native(np.float32([0, -0.0, -1, -7, np.inf, np.nan]), n=n), [sign * np.inf] * 4 + [np.nan] * 2)
+    assert_within(
+        native(np.float32([-0.5, -2.25, -63.75]), n=n),
+        (sign * float(math.factorial(n)) * terms.sum(0)).astype(np.float32),
+        1,
+    )
+    np.testing.assert_array_equal(
+        native(np.float32([0, -0.0, -1, -7, np.inf, np.nan]), n=n), [sign * np.inf] * 4 + [np.nan] * 2
+    )
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -147,7 +147,14 @@ def test_batches_broadcast(dtype):
         for way in "NTC":
             agree("lu_solve", factors, swaps, many, way=way)
         for upper in (False, True):
-            agree("solve_triangular", large + n * np.eye(n, dtype=dtype), many, upper=upper, left=True, unitriangular=False)
+            agree(
+                "solve_triangular",
+                large + n * np.eye(n, dtype=dtype),
+                many,
+                upper=upper,
+                left=True,
+                unitriangular=False,
+            )
 
 
 def test_answers_for_matrices_that_have_none():

@@ -138,7 +138,9 @@ REDUCING = ["kthvalue", "median_dim", "mode_dim", "max_dim", "min_dim"]
 
 
 @pytest.mark.parametrize("value", [np.float32(3), np.float64(np.nan), np.int64(-3), BFLOAT16.type(np.nan)])
-@pytest.mark.parametrize("name", [*REDUCING, "sort", "topk", "cummax", "cummin", "cumsum", "cumprod", "softmax", "log_softmax"])
+@pytest.mark.parametrize(
+    "name", [*REDUCING, "sort", "topk", "cummax", "cummin", "cumsum", "cumprod", "softmax", "log_softmax"]
+)
 def test_an_array_without_dims_is_a_row_of_one(name, value):
     """Along dim 0 an array without dims gives what NumPy's kernel gives, without dims, of a NaN too."""
     native, fallback = kernel(name)

@@ -110,9 +110,9 @@ def norm(A: Tensor, ord: Any = None, dim: Dims = None, keepdim: bool = False, *,
     those named), a vector norm along one. ``fro`` and ``nuc`` are matrix norms.
     """
     op = "linalg.norm"
-    if dim is dtype is out is None and type(A) is Tensor and (ord is None or type(ord) in (int, float)):
-        if ord is None or len(A.native.shape) == 1:
-            return vector_norm(A, 2 if ord is None else ord, None, keepdim)  # type: ignore[no-any-return]
+    plain_vector = type(ord) in (int, float) and type(A) is Tensor and len(A.native.shape) == 1
+    if plain_vector and dim is dtype is out is None:
+        return vector_norm(A, ord, None, keepdim)  # type: ignore[no-any-return]
     if not isinstance(A, Tensor):
         raise ArgumentTypeError(
             f"{op}: expected argument 'input' to be a Tensor, got {A!r}; wrap it in torch.tensor(...)"

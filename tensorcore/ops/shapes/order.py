@@ -31,7 +31,9 @@ _show_permuted, _show_transpose, _show_t = (op.view for op in (_permute, _transp
 _SWAP, _KEEP = {"dims": (1, 0)}, ({"dims": ()}, {"dims": (0,)}, {"dims": (0, 1)})
 _ORDERS = [frozenset(permutations(range(ndim))) for ndim in range(5)]
 _REVERSED = [{"dims": tuple(range(ndim - 1, -1, -1))} for ndim in range(5)]
-_MATRICES = [{"dims": (*range(ndim - 2), ndim - 1, ndim - 2)} for ndim in range(5)]  # from two dims on: the last two swapped
+_MATRICES = [
+    {"dims": (*range(ndim - 2), ndim - 1, ndim - 2)} for ndim in range(5)
+]  # from two dims on: the last two swapped
 
 
 @operation(samples=samples.permute)

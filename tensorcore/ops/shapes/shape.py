@@ -167,7 +167,11 @@ def _expanded(op: str, input: Tensor, sizes: tuple[Any, ...]) -> Tensor:
     if extra >= 0 and type(input) is Tensor:
         at = -extra
         for one in wanted:
-            if type(one) is not int or (one < 0 and (at < 0 or one != -1)) or (at >= 0 and shape[at] not in (1, one) and one != -1):
+            if (
+                type(one) is not int
+                or (one < 0 and (at < 0 or one != -1))
+                or (at >= 0 and shape[at] not in (1, one) and one != -1)
+            ):
                 break
             at += 1
         else:

@@ -72,6 +72,25 @@ static inline void add_element(native_type type, char *to, const char *from) {
 #undef ADD
 }
 
+#define PUT_ELEMENTS(type)                                                                                    \
+    for (npy_intp i = 0; i < count; i++)                                                                      \
+        ((type *)to)[at[i] < 0 ? at[i] + size : at[i]] = ((const type *)from)[i];                             \
+    break;
+
+/* Writes elements of so many bytes in order, so that of equal places the last one counts. */
+static void put_elements(char *to, npy_intp size, const char *from, const int64_t *at, npy_intp count, int bytes) {
+    switch (bytes) {
+    case 1:
+        PUT_ELEMENTS(uint8_t)
+    case 2:
+        PUT_ELEMENTS(uint16_t)
+    case 4:
+        PUT_ELEMENTS(uint32_t)
+    default:
+        PUT_ELEMENTS(uint64_t)
+    }
+}
+
 /* put(x, index, source, accumulate=False, out=None): numbers below 0 count from the end; `out` is x, or nothing. */
 static PyObject *run_put(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     PyObject *options[OPTIONS] = {NULL};
@@ -87,18 +106,16 @@ static PyObject *run_put(const native_kernel *kernel, PyObject *const *args, Py_
     bool fits = source && PyArray_SIZE(source) == count && (!adds || !native_is_half(type)) &&
                 (!writes || (options[OUT] == args[0] && PyArray_ISCARRAY(x) && lies_apart(at, count * (npy_intp)sizeof *at, x) &&
                              lies_apart(PyArray_DATA(source), count * TYPE_SIZE[type], x)));
-    for (npy_intp i = 0; fits && i < count; i++)
-        fits = at[i] >= -size && at[i] < size;
+    bool inside = true; /* without a branch */
+    for (npy_intp i = 0; i < count; i++)
+        inside &= at[i] >= -size && at[i] < size;
+    fits &= inside;
     PyArrayObject *made = !fits ? NULL : writes ? (PyArrayObject *)Py_NewRef(x) : native_copied(x, type);
     const npy_intp bytes = TYPE_SIZE[type];
-    for (npy_intp i = 0; made && i < count; i++) {
-        char *to = PyArray_BYTES(made) + (at[i] < 0 ? at[i] + size : at[i]) * bytes;
-        const char *from = PyArray_BYTES(source) + i * bytes;
-        if (adds)
-            add_element(type, to, from);
-        else
-            memcpy(to, from, (size_t)bytes);
-    }
+    if (made && !adds)
+        put_elements(PyArray_BYTES(made), size, PyArray_BYTES(source), at, count, (int)bytes);
+    for (npy_intp i = 0; made && adds && i < count; i++)
+        add_element(type, PyArray_BYTES(made) + (at[i] < 0 ? at[i] + size : at[i]) * bytes, PyArray_BYTES(source) + i * bytes);
     Py_XDECREF(index);
     Py_XDECREF(source);
     return (PyObject *)made;

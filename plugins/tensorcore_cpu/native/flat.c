@@ -1,5 +1,6 @@
 /* Small kernels that take an array as one row of elements: which of them are among a few, elements put by number, also plane by
-   plane, the exclusive or of all bits; and the elements of a diagonal. */
+   plane, the exclusive or of bits; and the elements of a diagonal. */
+#include "folds.h"
 #include "rows.h"
 
 #include <string.h>
@@ -183,23 +184,30 @@ static PyObject *run_unpool(const native_kernel *kernel, PyObject *const *args, 
     return (PyObject *)made;
 }
 
-/* xor_bits of 64-bit elements, over all dims. */
+/* xor_bits of 64-bit elements, over any dims. */
 static PyObject *run_xor(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     PyObject *options[OPTIONS] = {NULL};
     const native_type type = nargs == 1 ? native_array_type(args[0]) : TYPE_NONE;
-    PyArrayObject *x = (PyArrayObject *)args[0];
+    native_fold of;
     if ((type != TYPE_F64 && type != TYPE_I64) || !of_options(args, nargs, kwnames, options) || !options[DIM] ||
-        !PyTuple_CheckExact(options[DIM]) || PyTuple_GET_SIZE(options[DIM]) != PyArray_NDIM(x) || options[KEEPDIM] != Py_False ||
-        !PyArray_ISONESEGMENT(x))
+        !PyTuple_CheckExact(options[DIM]))
         return NULL;
-    const uint64_t *elements = PyArray_DATA(x);
-    const npy_intp size = PyArray_SIZE(x);
-    uint64_t all = 0;
-    for (npy_intp i = 0; i < size; i++)
-        all ^= elements[i];
-    PyArrayObject *made = (PyArrayObject *)PyArray_SimpleNew(0, NULL, NPY_UINT64);
-    if (made)
-        *(uint64_t *)PyArray_DATA(made) = all;
+    const bool none = !PyTuple_GET_SIZE(options[DIM]); /* which an array without dims has */
+    if (none && PyArray_NDIM((PyArrayObject *)args[0]))
+        return NULL;
+    PyObject *dims = none ? Py_None : options[DIM];
+    const bool lies = native_folded(&of, args[0], type, dims, options[KEEPDIM]);
+    if (!lies && !native_fold_copied(&of, args[0], type, dims, options[KEEPDIM]))
+        return NULL;
+    PyArrayObject *made = (PyArrayObject *)PyArray_ZEROS(of.ndim, of.shape, NPY_UINT64, false);
+    const uint64_t *x = PyArray_DATA(of.array);
+    for (npy_intp i = 0; made && i < of.outer * of.count; i++, x += of.inner) {
+        uint64_t *to = (uint64_t *)PyArray_DATA(made) + i / of.count * of.inner;
+        for (npy_intp k = 0; k < of.inner; k++)
+            to[k] ^= x[k];
+    }
+    if (!lies)
+        Py_DECREF(of.array);
     return (PyObject *)made;
 }
 

@@ -23,7 +23,7 @@ from tensorcore.ops.fused import Fused
 from tensorcore.ops.indexing.scatter import gather
 from tensorcore.ops.kinds import operation
 from tensorcore.ops.layers.activation import logsigmoid
-from tensorcore.ops.layers.labels import is_plain
+from tensorcore.ops.layers.labels import is_plain, weighs
 from tensorcore.ops.layers.loss import check_reduction, pairwise_distance, reduced
 from tensorcore.ops.layers.pool import taken
 from tensorcore.ops.operands import check_tensors
@@ -137,10 +137,11 @@ def multi_margin_loss(input: Tensor, target: Tensor, p: int = 1, margin: float =
         p: 1 or 2.
         weight: one for each class: what a sample of that class counts.
     """
-    if is_plain(input, target, weight, size_average, 0, reduce, reduction) and p in (1, 2) and 0 not in input.native.shape:
+    usual = is_plain(input, target, None, size_average, 0, reduce, reduction) and weighs(weight, input)
+    if usual and p in (1, 2) and 0 not in input.native.shape:
         _check_values("multi_margin_loss", target, 0, input.native.shape[1])
         options = {"p": int(p), "margin": float(margin), "reduction": reduction}
-        return _multi_margin((input, target, None), options)  # type: ignore[no-any-return]
+        return _multi_margin((input, target, weight), options)  # type: ignore[no-any-return]
     reduction = check_reduction("multi_margin_loss", reduction, size_average, reduce)
     if p not in (1, 2):
         raise ArgumentError(f"multi_margin_loss: only p == 1 and p == 2 supported, got {p}; pass one of them")

@@ -222,6 +222,13 @@ class Generator(Twister):
             uniforms = dist.uniform_float32(self.draw32(size))
         return (uniforms.reshape(shape) < wanted.astype(uniforms.dtype)).astype(dtype.numpy)
 
+    def slopes(self, shape: Shape, dtype: dtype, input: Array, low: float, high: float) -> Array:
+        """Ones, and where ``input``, of that shape, is at most 0 float64 uniforms in [low, high) (``rrelu``); floating dtypes."""
+        below = input <= 0
+        made = np.ones(shape, dtype.numpy)
+        made[below] = _narrowed(self.uniform((int(below.sum()),), float64, low, high), dtype)
+        return made
+
     def exponential(self, shape: Shape, dtype: dtype = float32, rate: float = 1.0) -> Array:
         """Exponential with ``rate`` (PyTorch's ``lambd``) above 0; floating dtypes."""
         size = _size("exponential", shape)

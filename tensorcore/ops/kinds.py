@@ -8,8 +8,8 @@ from typing import Any
 from tensorcore import dtypes
 from tensorcore.dtypes import dtype
 from tensorcore.errors import ArgumentTypeError, UnsupportedDtype
-from tensorcore.ops.calls import binary, reflected, unary
-from tensorcore.ops.define import Op
+from tensorcore.ops.calls import apply_into, binary, reflected, unary
+from tensorcore.ops.define import OPS, Op
 from tensorcore.ops.inplace import elementwise_inplace, inplace, usual_write
 from tensorcore.ops.mixed import elementwise as slow
 from tensorcore.ops.mixed import foreign
@@ -229,12 +229,15 @@ def _meets_in(input: Any, other: Any, numbers: bool) -> Any:
     return dtypes.get_default_dtype() if one.dtype in _WHOLE else one.dtype if one.dtype in FLOATING else None
 
 
-def quick_pair(name: str, input: Any, other: Any, numbers: bool = True) -> Tensor | None:
+def quick_pair(name: str, input: Any, other: Any, numbers: bool = True, out: Any = None) -> Tensor | None:
     """What the kernel makes of two tensors, or of a tensor and a number, in the floating dtype that they meet in; None where a call
     has something else to look at."""
     compute = _meets_in(input, other, numbers)
     if compute is None:
         return None
+    if out is not None:
+        alike = type(input) is Tensor is type(other) and input.dtype is other.dtype is compute
+        return apply_into(OPS[name], (input, other), {}, compute, out) if alike else None  # type: ignore[no-any-return]
     device = (input if type(input) is Tensor else other).device
     kernels = device.kernels
     kernel = kernels[name]

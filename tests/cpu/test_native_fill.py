@@ -76,7 +76,7 @@ def test_only_the_place_is_written():
         fill(whole, 1)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int8", "int64", "bool"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int8", "int64", "bool", "complex64", "complex128"])
 @pytest.mark.parametrize("shape, before, after", [
     ((5,), (2,), (0,)), ((3, 4), (0, 1), (2, 0)), ((2, 3, 4), (1, 0, 3), (0, 2, 1)), ((1, 1), (4, 4), (4, 4)), ((0, 3), (1, 1), (1, 1)),
 ])  # fmt: skip
@@ -86,8 +86,9 @@ def test_around_another_array(shape, before, after, dtype):
     x = awkward(dtype, 80)[: int(np.prod(shape))].reshape(shape)
     whole = tuple(n + a + b for n, a, b in zip(shape, before, after, strict=True))
     key = tuple(slice(a, a + n) for n, a in zip(shape, before, strict=True))
+    values = {"b": (0, True), "f": (0, 3, 1.5), "c": (0, 0.0, -0.0, 0j, 3, 1.5, 2 - 1j)}
     for one in (x, np.asfortranarray(x), x[::-1]):
-        for value in (0, True) if dtype == "bool" else (0, 3, 1.5) if dtype.startswith("float") else (0, 3):
+        for value in values.get(x.dtype.kind, (0, 3)):
             options = {"shape": whole, "key": key, "value": value}
             assert_same(native(one, **options), fallback(one, **options))
 

@@ -1,5 +1,7 @@
 """Functions of several steps in C beside NumPy's in the widest type: ordinary numbers, corners, layouts, each instruction set."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -62,6 +64,30 @@ def test_the_derivative_of_no_order_is_digamma():
         assert_same(kernel("polygamma")[0](x, n=0), expected)
         kernel("polygamma")[0](x, n=0, out=place)
         assert_same(place, expected)
+
+
+@pytest.mark.parametrize("n", [2, 3, 7, 33])
+def test_higher_derivatives_of_digamma(n):
+    """polygamma of floats to one unit of SciPy's of doubles, of strided ones and into a place too; infinite at its poles."""
+    native, fallback = kernel("polygamma")
+    x = np.abs(spread(np.float32))
+    x = x[(x > 0) & (x < np.inf)]
+    exact = fallback(x.astype(np.float64), n=n).astype(np.float32)
+    assert_within(native(x, n=n), exact, 1)
+    place = np.empty_like(x)
+    native(x, n=n, out=place)
+    assert_within(place, exact, 1)
+    assert_within(native(x[::2], n=n), exact[::2], 1)
+    sign = 1 if n % 2 else -1
+    terms = (np.float64([-0.5, -2.25, -63.75]) + np.arange(100_000)[::-1, None]) ** -(n + 1.0)
+    assert_within(
+        native(np.float32([-0.5, -2.25, -63.75]), n=n),
+        (sign * float(math.factorial(n)) * terms.sum(0)).astype(np.float32),
+        1,
+    )
+    np.testing.assert_array_equal(
+        native(np.float32([0, -0.0, -1, -7, np.inf, np.nan]), n=n), [sign * np.inf] * 4 + [np.nan] * 2
+    )
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -68,6 +68,8 @@ def test_factors_of_any_matrix(dtype, batch, size):
         agree("unpack_pivots", pivots, rows=rows)
         p, lower, upper = agree("unpack_lu", lu, pivots)
         np.testing.assert_allclose(p @ lower @ upper, x, 1e-4, 1e-4)
+        for one, other in zip(agree("unpack_lu", lu, None), (lower, upper), strict=True):
+            np.testing.assert_array_equal(one, other)
         for complete in (False, True):
             q, r = agree("qr", x, complete=complete)
             np.testing.assert_allclose(q @ r, x, 1e-4, 1e-4)
@@ -139,6 +141,20 @@ def test_batches_broadcast(dtype):
     agree("lu_solve", lu, pivots, right, way="N")
     agree("lu_solve", lu, pivots, right[0], way="N")
     agree("lu_solve", lu[0, 0], pivots[0, 0], right, way="C")
+    for n in (32, 33):  # few rows are solved one right side after the other
+        large, many = drawn(dtype, n, n), drawn(dtype, 4, n, 2)
+        factors, swaps, _ = kernel("lu_factor")[0](large)
+        for way in "NTC":
+            agree("lu_solve", factors, swaps, many, way=way)
+        for upper in (False, True):
+            agree(
+                "solve_triangular",
+                large + n * np.eye(n, dtype=dtype),
+                many,
+                upper=upper,
+                left=True,
+                unitriangular=False,
+            )
 
 
 def test_answers_for_matrices_that_have_none():

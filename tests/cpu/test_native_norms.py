@@ -80,3 +80,24 @@ def test_distances_of_other_orders(order, dtype):
     x = awkward(dtype)[: 33 * 2].reshape(-1, 2)
     np.testing.assert_allclose(native(x, x[::-1].copy(), p=order), fallback(x, x[::-1].copy(), p=order), 1e-5)
     assert pairs(x[:1], p=order).shape == (0,)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", ml_dtypes.bfloat16], ids=str)
+def test_sums_without_what_is_no_number(dtype):
+    """Is the sum of the same elements with zeros for NaN, to its last bits, along any dims; an infinity's NaN stays one."""
+    nansum, fallback = kernel("nansum")
+    total = kernel("sum")[0]
+    for values in (awkward(dtype), awkward(dtype)[10:], np.full(67, np.nan, dtype), np.ones(67, dtype)):
+        for name, x in layouts(np.resize(values, 67)).items():
+            plain = np.array(np.where(np.isnan(x), np.array(0, dtype), x), order="C")
+            for dim in (None, *[(i,) for i in range(x.ndim)], *([(0, x.ndim - 1)] if x.ndim > 1 else [])):
+                for keepdim in (False, True):
+                    got, expected = nansum(x, dim=dim, keepdim=keepdim), total(plain, dim=dim, keepdim=keepdim)
+                    assert (got.dtype, got.shape) == (expected.dtype, expected.shape), name
+                    near = 8 * float(ml_dtypes.finfo(dtype).eps)
+                    np.testing.assert_allclose(
+                        got.astype(np.float64), expected.astype(np.float64), near, err_msg=f"{name} {dim}"
+                    )
+    x = np.array([[1, np.nan], [np.inf, -np.inf]], dtype)
+    np.testing.assert_array_equal(nansum(x, dim=(1,)).astype(np.float64), [1, np.nan])
+    np.testing.assert_array_equal(nansum(x).astype(np.float64), np.asarray(fallback(x)).astype(np.float64))

@@ -75,6 +75,26 @@ def test_the_same_bits_over_an_array(name, dtype):
     assert (fixed == 1).all()
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
+@pytest.mark.parametrize("low, high", [(0.125, 1 / 3), (-2.0, 0.5), (0.3, 0.3)])
+def test_slopes_are_drawn_where_elements_are_not_over_zero(dtype, low, high):
+    """As the generator draws them: ones for what is over 0 and for NaN, else one draw each, of arrays that lie anyhow too."""
+    device, number = tensorcore.device("cpu"), getattr(dtypes, dtype)
+    ours, host = Generator(7), Generator(7)
+    for size in SIZES:
+        x = np.random.default_rng(8).standard_normal(size).astype(number.numpy)
+        x = np.where(np.abs(x) < 0.1, np.array(-0.0, x.dtype), x)
+        x.reshape(-1)[3::7] = np.nan
+        for one in (x, np.repeat(x.reshape(-1), 2)[::2].reshape(x.shape), np.asfortranarray(x).reshape(x.shape)):
+            made = device.random("slopes", size, number, ours, input=one, low=low, high=high)
+            expected = host.slopes(size, number, one, low, high)
+            assert (made.dtype, made.shape) == (expected.dtype, expected.shape)
+            assert made.tobytes() == expected.tobytes()
+            assert (made[~(one <= 0)] == 1).all()
+            assert ours.get_state().tobytes() == host.get_state().tobytes()
+    assert not device.draw_over(np.ones(3, number.numpy), "slopes", ours, input=np.ones(3), low=low, high=high)
+
+
 @pytest.mark.parametrize("kind", ["normal", "serial_normal", "log_normal"])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_normals_one_by_one_keep_the_second_of_a_pair(dtype, kind):

@@ -5,7 +5,7 @@ import pytest
 
 import tensorcore
 
-from .native import awkward, kernel, layouts, needs_native
+from .native import assert_same, awkward, kernel, layouts, needs_native
 
 pytestmark = [needs_native, pytest.mark.usefixtures("isa")]
 
@@ -37,6 +37,36 @@ def test_distinct_elements(dtype):
     rows = awkward(dtype, 60).reshape(20, 3)
     for mine, its in zip(native(rows, dim=0), fallback(rows, dim=0), strict=True):
         np.testing.assert_array_equal(mine, its)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "int16", "int32", "int64", "uint8", "bool"])
+@pytest.mark.parametrize("name", ["unique", "unique_consecutive"])
+def test_distinct_slices(name, dtype):
+    """Slices along any dim of any layout, many and few, are NumPy's: in order or as they come, zeros equal, NaN equal to nothing."""
+    native, fallback = kernel(name)
+    random = np.random.default_rng(8)
+    for shape in ((1, 1), (7, 2), (9, 3), (300, 2), (40,), (5, 4, 3)):
+        whole = random.integers(0, 2 if dtype == "bool" else 3, shape) - (dtype not in ("bool", "uint8"))
+        some = [whole.astype(dtype)]
+        if dtype.startswith("float"):
+            some += [np.where(some[0] == 0, -0.0, some[0]).astype(dtype), some[0].copy(), some[0] / 0.75]
+            some[1].reshape(-1)[::2] = np.abs(some[1].reshape(-1)[::2])
+            some[2].reshape(-1)[::3] = np.nan
+        for x in some:
+            for one in (x, np.asfortranarray(x), x[::-1], np.repeat(x, 2, axis=0)[::2]):
+                for dim in range(x.ndim):
+                    for found, expected in zip(native(one, dim=dim), fallback(one, dim=dim), strict=True):
+                        assert_same(found, expected, signs=False)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int64"])
+def test_many_distinct_slices(dtype):
+    """Thousands of rows come out sorted, each at its place, as many times as it occurs."""
+    x = np.random.default_rng(8).integers(-20, 20, (5000, 2)).astype(dtype)
+    values, inverse, counts = kernel("unique")[0](x, dim=0)
+    assert_same(values, np.unique(x, axis=0))
+    np.testing.assert_array_equal(values[inverse], x)
+    np.testing.assert_array_equal(counts, np.bincount(inverse))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -204,6 +204,36 @@ def test_losses_of_pairs(shape, name, options, reduction, dtype):
     )
 
 
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+@pytest.mark.parametrize("name, weighs", [
+    ("binary_cross_entropy", (True,)), ("binary_cross_entropy_with_logits", (True, False)),
+    ("binary_cross_entropy_with_logits", (False, True)), ("binary_cross_entropy_with_logits", (True, True)),
+])  # fmt: skip
+@pytest.mark.parametrize("shape", [(5,), (3, 700), (40, 3, 700)])
+def test_losses_with_weights(shape, name, weighs, reduction, dtype):
+    """The exact losses to 10 roundings, of weights in any shape and layout that broadcasts; NaN stays, huge scores do not overflow."""
+    native, fallback = kernel(name)
+    random = np.random.default_rng(8)
+    x, target = (np.asarray(random.standard_normal(shape) * 4, dtype) for _ in range(2))
+    if name == "binary_cross_entropy":
+        x, target = (np.asarray(np.clip(0.5 + one / 8, 0, 1), dtype) for one in (x, target))
+    else:
+        target = np.asarray(np.clip(0.5 + target / 8, 0, 1), dtype)  # of others the terms may cancel
+        x.reshape(-1)[:4] = [1e4, -1e4, np.inf, -np.inf]
+        target.reshape(-1)[:4] = 0.5
+    tolerance = 10 * np.finfo(dtype).eps
+    whole = random.uniform(0.5, 3, shape).astype(dtype)
+    for weight in (whole, whole[..., :1], whole[(0,) * (len(shape) - 1)], whole[..., ::-1], np.array(2, dtype)):
+        rest = [weight if used else None for used in weighs]
+        wide = [None if one is None else one.astype(np.longdouble) for one in (x, target, *rest)]
+        made, expected = native(x, target, *rest, reduction=reduction), np.asarray(fallback(*wide, reduction=reduction))
+        assert (made.dtype, made.shape) == (x.dtype, expected.shape)
+        np.testing.assert_allclose(made, expected.astype(dtype), rtol=tolerance, atol=tolerance)
+    with pytest.raises(ValueError):
+        native(x, target, *[np.ones(shape[-1] + 1, dtype) if used else None for used in weighs], reduction=reduction)
+
+
 def test_sums_do_not_depend_on_the_number_of_threads():
     """The parts of a sum are the same ones, in the same order."""
     native, _ = kernel("mse_loss")

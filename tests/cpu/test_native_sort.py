@@ -134,17 +134,27 @@ def test_topk(dtype, count):
                     np.testing.assert_array_equal(places, at)
 
 
-def test_what_is_empty_or_has_no_dims_is_numpys():
-    """Arrays without elements and without dims give what NumPy's kernels give."""
-    for name, options in (
-        ("sort", {"dim": 0}),
-        ("kthvalue", {"k": 1, "dim": 0}),
-        ("median_dim", {"dim": 0}),
-        ("topk", {"k": 1, "dim": 0}),
-    ):
-        native, _ = kernel(name)
-        values, places = native(np.array(3.0, np.float32), **options)
-        assert (values.tolist(), places.tolist()) == (3.0, 0)
+REDUCING = ["kthvalue", "median_dim", "mode_dim", "max_dim", "min_dim"]
+
+
+@pytest.mark.parametrize("value", [np.float32(3), np.float64(np.nan), np.int64(-3), BFLOAT16.type(np.nan)])
+@pytest.mark.parametrize(
+    "name", [*REDUCING, "sort", "topk", "cummax", "cummin", "cumsum", "cumprod", "softmax", "log_softmax"]
+)
+def test_an_array_without_dims_is_a_row_of_one(name, value):
+    """Along dim 0 an array without dims gives what NumPy's kernel gives, without dims, of a NaN too."""
+    native, fallback = kernel(name)
+    x = np.array(value, np.float32 if "softmax" in name and value.dtype == np.int64 else value.dtype)
+    given = {"dim": 0, **({"k": 1} if name in ("topk", "kthvalue") else {})}
+    for options in [given | {"keepdim": kept} for kept in (False, True)] if name in REDUCING else [given]:
+        found, expected = native(x, **options), fallback(x, **options)
+        for one, other in zip(found, expected, strict=True) if isinstance(expected, tuple) else [(found, expected)]:
+            assert (one.shape, one.dtype) == ((), np.asarray(other).dtype)
+            np.testing.assert_array_equal(one.astype(np.float64), np.asarray(other).astype(np.float64))
+
+
+def test_what_is_empty_stays_so():
+    """Arrays without elements have no order and no places."""
     values, places = kernel("sort")[0](np.zeros((0, 3), np.float32), dim=0)
     assert values.shape == places.shape == (0, 3)
 

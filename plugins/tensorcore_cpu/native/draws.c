@@ -46,6 +46,9 @@ static bool parameters(int kind, const draw_options *options, double *a, double 
     switch (kind) {
     case UNIFORM:
         return number_of(options, O_LOW, 0, a) && number_of(options, O_HIGH, 1, b) && -large < *a && *a < *b && *b < large;
+    case SLOPES:
+        return number_of(options, O_LOW, 0, a) && number_of(options, O_HIGH, 1, b) && -large < *a && *a <= *b && *b < large &&
+               option(options, O_INPUT);
     case NORMAL:
     case SERIAL_NORMAL:
         return number_of(options, O_MEAN, 0, a) && number_of(options, O_STD, 1, b) && *b >= 0;
@@ -110,10 +113,10 @@ static PyObject *drawn(PyObject *const *args, const draw_options *options) {
     PyObject *first = each ? Py_NewRef(each) : PyFloat_FromDouble(a), *second = PyFloat_FromDouble(b);
     if (dtype && first && second) {
         const bool serial = kind > MULTINOMIAL || (kind == NORMAL && count < FEW_NORMALS);
-        PyObject *const words[] = {generator, draw_words, args[0], shape, dtype, first, second};
+        PyObject *const words[] = {generator, draw_words, args[0], shape, dtype, first, second, option(options, O_INPUT)};
         PyObject *const normals[] = {generator, draw_normals, args[0], shape, dtype, first, second};
         made = serial ? PyObject_VectorcallMethod(draw_names[A_LEND_NORMAL], normals, 7, NULL)
-                      : PyObject_VectorcallMethod(draw_names[A_LEND], words, 7, NULL);
+                      : PyObject_VectorcallMethod(draw_names[A_LEND], words, kind == SLOPES ? 8 : 7, NULL);
     }
     Py_XDECREF(dtype);
     Py_XDECREF(first);

@@ -67,11 +67,12 @@ EACH(pick_8, uint64_t, *one = *place)
     EACH(highest_##suffix, type, (void)one; *place = high)
 /* Only the counts of places that the index names are ever written, and read; each is divided once. */
 #define COUNTED(type) walk->counts[((char *)place - walk->base) / (ptrdiff_t)sizeof(type)]
-#define COUNT(suffix, type, quotient)                                                                         \
+#define COUNT(suffix, type)                                                                                   \
     EACH(uncounted_##suffix, type, (void)one; COUNTED(type) = 0)                                              \
     EACH(itself_##suffix, type, (void)one; COUNTED(type) = 1)                                                 \
-    EACH(count_##suffix, type, (void)one; COUNTED(type) += 1)                                                 \
-    EACH(divide_##suffix, type, (void)one; if (COUNTED(type)) *place = quotient(*place, COUNTED(type)); COUNTED(type) = 0)
+    EACH(count_##suffix, type, (void)one; COUNTED(type) += 1)                                                
+#define DIVIDE(suffix, type, quotient)                                                                        \
+    EACH(divide_##suffix, type, (void)one; *place = quotient(*place, COUNTED(type)); COUNTED(type) = 1)
 #define RATIO(a, b) ((a) / (b))
 #define FLOORED(a, b) ((a) / (b) - ((a) % (b) < 0))
 COMBINE(f32, float, +, *, -__builtin_inff(), __builtin_inff())
@@ -82,13 +83,20 @@ COMBINE(i32, int32_t, +, *, INT32_MIN, INT32_MAX)
 COMBINE(i64, int64_t, +, *, INT64_MIN, INT64_MAX)
 COMBINE(u8, uint8_t, +, *, 0, UINT8_MAX)
 COMBINE(bool, uint8_t, |, &&, 0, 1)
-COUNT(f32, float, RATIO)
-COUNT(f64, double, RATIO)
-COUNT(i8, int8_t, FLOORED)
-COUNT(i16, int16_t, FLOORED)
-COUNT(i32, int32_t, FLOORED)
-COUNT(i64, int64_t, FLOORED)
-COUNT(u8, uint8_t, RATIO)
+COUNT(f32, float)
+DIVIDE(f32, float, RATIO)
+COUNT(f64, double)
+DIVIDE(f64, double, RATIO)
+COUNT(i8, int8_t)
+DIVIDE(i8, int8_t, FLOORED)
+COUNT(i16, int16_t)
+DIVIDE(i16, int16_t, FLOORED)
+COUNT(i32, int32_t)
+DIVIDE(i32, int32_t, FLOORED)
+COUNT(i64, int64_t)
+DIVIDE(i64, int64_t, FLOORED)
+COUNT(u8, uint8_t)
+DIVIDE(u8, uint8_t, RATIO)
 
 /* Complex numbers, which have no order. A quotient is by a complex number, as NumPy and PyTorch have it: beside a part that is infinite
    there is none but NaN. */
@@ -110,10 +118,23 @@ typedef struct {
 #define RATIO_f64(a, b) ((pair_f64){((a).real + (a).imaginary * 0) / (b), ((a).imaginary - (a).real * 0) / (b)})
 COMBINE_PAIRS(c32, pair_f32)
 COMBINE_PAIRS(c64, pair_f64)
-COUNT(c32, pair_f32, RATIO_f32)
-COUNT(c64, pair_f64, RATIO_f64)
+COUNT(c32, pair_f32)
+COUNT(c64, pair_f64)
 EACH(pick_16, pair_f64, *one = *place)
 enum { C32 = TYPES, C64, KINDS };
+
+/* All of them, by 1 where nothing is counted: that too is a complex number. */
+static void divide_pairs(int type, void *data, const int32_t *counts, npy_intp count) {
+    pair_f32 *single = data;
+    pair_f64 *wide = data;
+    for (npy_intp i = 0; i < count; i++) {
+        const int32_t by = counts[i] ? counts[i] : 1;
+        if (type == C32)
+            single[i] = RATIO_f32(single[i], by);
+        else
+            wide[i] = RATIO_f64(wide[i], by);
+    }
+}
 
 /* The type of an array's elements, or one of those two; TYPE_NONE is none that combines here. */
 static int kind_of(PyObject *array) {
@@ -139,7 +160,7 @@ static const struct {
     {"amin", OF_ALL(highest), OF_ALL(least)},
 };
 static const each_row ITSELF[KINDS] = {OF_NUMBERS(itself), OF_PAIRS(itself)}, UNCOUNTED[KINDS] = {OF_NUMBERS(uncounted), OF_PAIRS(uncounted)},
-                      COUNTS[KINDS] = {OF_NUMBERS(count), OF_PAIRS(count)}, DIVIDES[KINDS] = {OF_NUMBERS(divide), OF_PAIRS(divide)};
+                      COUNTS[KINDS] = {OF_NUMBERS(count), OF_PAIRS(count)}, DIVIDES[KINDS] = {OF_NUMBERS(divide)};
 
 /* The index as dense int64 whose numbers are inside and whose sizes fit into `array` but for `dim`; with `source`, into that
    too. A new reference; NULL, with an exception or without. */
@@ -201,11 +222,15 @@ PyObject *native_reduce_each(PyObject *const *args, int dim, PyObject *reduce, b
         if (!include_self)
             walk_rows(&walk, REDUCTIONS[how].begin[type]);
         if (mean) {
+            if (type >= C32)
+                memset(counts, 0, room);
             walk_rows(&walk, (include_self ? ITSELF : UNCOUNTED)[type]);
             walk_rows(&walk, COUNTS[type]);
         }
         walk_rows(&walk, REDUCTIONS[how].combine[type]);
-        if (mean)
+        if (mean && type >= C32)
+            divide_pairs(type, PyArray_DATA(made), counts, PyArray_SIZE(made));
+        else if (mean)
             walk_rows(&walk, DIVIDES[type]);
     }
     if (counts)

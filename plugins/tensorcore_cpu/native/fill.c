@@ -249,20 +249,51 @@ static PyObject *run_eye(const native_kernel *kernel, PyObject *const *args, Py_
     return (PyObject *)made;
 }
 
-/* An array at a key of slices within an array of one value. */
+/* The parts of complex numbers as one dim more, without a reference to their array. */
+static PyArrayObject *parts_of(PyArrayObject *x, native_type type) {
+    npy_intp shape[NATIVE_DIMS], steps[NATIVE_DIMS];
+    const int ndim = PyArray_NDIM(x);
+    memcpy(shape, PyArray_DIMS(x), (size_t)ndim * sizeof *shape);
+    memcpy(steps, PyArray_STRIDES(x), (size_t)ndim * sizeof *steps);
+    shape[ndim] = 2;
+    steps[ndim] = TYPE_SIZE[type];
+    return (PyArrayObject *)PyArray_New(&PyArray_Type, ndim + 1, shape, type == TYPE_F32 ? NPY_FLOAT : NPY_DOUBLE, steps, PyArray_DATA(x), 0,
+                                        NPY_ARRAY_BEHAVED, NULL);
+}
+
+static bool is_zero(PyObject *number) {
+    const Py_complex value = PyComplex_AsCComplex(number);
+    PyErr_Clear(); /* of what is no number, which is -1 then */
+    return value.real == 0 && value.imag == 0 && !signbit(value.real) && !signbit(value.imag);
+}
+
+/* Fills `made`, in row-major order, and puts x in it from `start` on. */
+static bool pad_with(PyArrayObject *made, PyArrayObject *x, native_type type, const Py_ssize_t *start, PyObject *value) {
+    npy_intp begin = 0, inner = 1; /* elements before the first of x; of a slice along its first dim */
+    for (int i = 0; i < PyArray_NDIM(x); i++)
+        begin += start[i] * (PyArray_STRIDE(made, i) / TYPE_SIZE[type]);
+    for (int i = 1; i < PyArray_NDIM(x); i++)
+        inner *= PyArray_DIM(made, i) == PyArray_DIM(x, i) ? PyArray_DIM(made, i) : 0;
+    const npy_intp end = begin + inner * PyArray_DIM(x, 0); /* of what is not filled: all of x in one piece, or nothing */
+    return fill_around(made, type, value, inner ? begin : 0, inner ? end : 0) &&
+           native_copied_into(x, PyArray_BYTES(made) + begin * TYPE_SIZE[type], PyArray_STRIDES(made));
+}
+
+/* An array at a key of slices within an array of one value, which is 0 of complex numbers. */
 static PyObject *run_pad(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     PyObject *options[OPTIONS];
     npy_intp shape[NATIVE_DIMS];
-    const native_type type = nargs == 1 ? native_array_type(args[0]) : TYPE_NONE;
+    const native_type parts = nargs == 1 ? native_complex_type(args[0]) : TYPE_NONE;
+    const native_type type = parts != TYPE_NONE || nargs != 1 ? parts : native_array_type(args[0]);
     if (type == TYPE_NONE || !kwnames || !native_options(args, nargs, kwnames, names, OPTIONS, options) || !options[VALUE] ||
-        !options[KEY] || !PyTuple_CheckExact(options[KEY]))
+        !options[KEY] || !PyTuple_CheckExact(options[KEY]) || (parts != TYPE_NONE && !is_zero(options[VALUE])))
         return NULL;
     PyArrayObject *x = (PyArrayObject *)args[0];
     const int ndim = PyArray_NDIM(x);
-    if (!ndim || !PyArray_SIZE(x) || native_sizes(options[SHAPE], shape, NATIVE_DIMS) != ndim ||
+    if (!ndim || ndim == NATIVE_DIMS || !PyArray_SIZE(x) || native_sizes(options[SHAPE], shape, NATIVE_DIMS) != ndim ||
         PyTuple_GET_SIZE(options[KEY]) != ndim)
         return NULL;
-    Py_ssize_t start[NATIVE_DIMS], stop, step;
+    Py_ssize_t start[NATIVE_DIMS] = {0}, stop, step;
     for (int i = 0; i < ndim; i++) {
         PyObject *one = PyTuple_GET_ITEM(options[KEY], i);
         if (!PySlice_Check(one))
@@ -274,18 +305,16 @@ static PyObject *run_pad(const native_kernel *kernel, PyObject *const *args, Py_
         if (start[i] < 0 || step != 1 || stop - start[i] != PyArray_DIM(x, i) || stop > shape[i])
             return NULL;
     }
-    PyArrayObject *made = native_empty(ndim, shape, type);
+    PyArrayObject *made = (parts != TYPE_NONE ? native_empty_complex : native_empty)(ndim, shape, type);
     if (!made)
         return NULL;
-    npy_intp begin = 0, inner = 1; /* elements before the first of x; of a slice along its first dim */
-    for (int i = 0; i < ndim; i++)
-        begin += start[i] * (PyArray_STRIDE(made, i) / TYPE_SIZE[type]);
-    for (int i = 1; i < ndim; i++)
-        inner *= shape[i] == PyArray_DIM(x, i) ? shape[i] : 0;
-    const npy_intp end = begin + inner * PyArray_DIM(x, 0); /* of what is not filled: all of x in one piece, or nothing */
-    if (!fill_around(made, type, options[VALUE], inner ? begin : 0, inner ? end : 0) ||
-        !native_copied_into(x, PyArray_BYTES(made) + begin * TYPE_SIZE[type], PyArray_STRIDES(made)))
+    if (parts == TYPE_NONE)
+        return pad_with(made, x, type, start, options[VALUE]) ? (PyObject *)made : (Py_DECREF(made), NULL);
+    PyArrayObject *within = parts_of(made, type), *from = parts_of(x, type);
+    if (!within || !from || !pad_with(within, from, type, start, Py_False))
         Py_CLEAR(made);
+    Py_XDECREF(within);
+    Py_XDECREF(from);
     return (PyObject *)made;
 }
 

@@ -1,5 +1,6 @@
 /* Small kernels that take an array as one row of elements: which of them are among a few, elements put by number, also plane by
-   plane, the exclusive or of all bits; and the elements of a diagonal. */
+   plane, the exclusive or of bits; and the elements of a diagonal. */
+#include "folds.h"
 #include "rows.h"
 
 #include <string.h>
@@ -72,6 +73,31 @@ static inline void add_element(native_type type, char *to, const char *from) {
 #undef ADD
 }
 
+#define PUT_ELEMENTS(type)                                                                                    \
+    for (npy_intp i = 0; i < count; i++)                                                                      \
+        ((type *)to)[at[i] < 0 ? at[i] + size : at[i]] = ((const type *)from)[i];                             \
+    break;
+
+typedef struct {
+    uint64_t real, imaginary;
+} pair_64;
+
+/* Writes elements of so many bytes in order, so that of equal places the last one counts. */
+static void put_elements(char *to, npy_intp size, const char *from, const int64_t *at, npy_intp count, int bytes) {
+    switch (bytes) {
+    case 1:
+        PUT_ELEMENTS(uint8_t)
+    case 2:
+        PUT_ELEMENTS(uint16_t)
+    case 4:
+        PUT_ELEMENTS(uint32_t)
+    case 8:
+        PUT_ELEMENTS(uint64_t)
+    default:
+        PUT_ELEMENTS(pair_64)
+    }
+}
+
 /* put(x, index, source, accumulate=False, out=None): numbers below 0 count from the end; `out` is x, or nothing. */
 static PyObject *run_put(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     PyObject *options[OPTIONS] = {NULL};
@@ -90,18 +116,19 @@ static PyObject *run_put(const native_kernel *kernel, PyObject *const *args, Py_
     bool fits = source && PyArray_SIZE(source) == count && (!adds || !native_is_half(type)) &&
                 (!writes || (options[OUT] == args[0] && PyArray_ISCARRAY(x) && lies_apart(at, count * (npy_intp)sizeof *at, x) &&
                              lies_apart(PyArray_DATA(source), count * bytes, x)));
-    for (npy_intp i = 0; fits && i < count; i++)
-        fits = at[i] >= -size && at[i] < size;
+    bool inside = true; /* without a branch */
+    for (npy_intp i = 0; i < count; i++)
+        inside &= at[i] >= -size && at[i] < size;
+    fits &= inside;
     PyArrayObject *made = !fits ? NULL : writes ? (PyArrayObject *)Py_NewRef(x) : pairs ? (PyArrayObject *)PyArray_NewCopy(x, NPY_CORDER) : native_copied(x, type);
-    for (npy_intp i = 0; made && i < count; i++) {
+    if (made && !adds)
+        put_elements(PyArray_BYTES(made), size, PyArray_BYTES(source), at, count, (int)bytes);
+    for (npy_intp i = 0; made && adds && i < count; i++) {
         char *to = PyArray_BYTES(made) + (at[i] < 0 ? at[i] + size : at[i]) * bytes;
         const char *from = PyArray_BYTES(source) + i * bytes;
-        if (adds && pairs)
+        if (pairs)
             add_element(type, to + bytes / 2, from + bytes / 2);
-        if (adds)
-            add_element(type, to, from);
-        else
-            memcpy(to, from, (size_t)bytes);
+        add_element(type, to, from);
     }
     Py_XDECREF(index);
     Py_XDECREF(source);
@@ -170,23 +197,30 @@ static PyObject *run_unpool(const native_kernel *kernel, PyObject *const *args, 
     return (PyObject *)made;
 }
 
-/* xor_bits of 64-bit elements, over all dims. */
+/* xor_bits of 64-bit elements, over any dims. */
 static PyObject *run_xor(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     PyObject *options[OPTIONS] = {NULL};
     const native_type type = nargs == 1 ? native_array_type(args[0]) : TYPE_NONE;
-    PyArrayObject *x = (PyArrayObject *)args[0];
+    native_fold of;
     if ((type != TYPE_F64 && type != TYPE_I64) || !of_options(args, nargs, kwnames, options) || !options[DIM] ||
-        !PyTuple_CheckExact(options[DIM]) || PyTuple_GET_SIZE(options[DIM]) != PyArray_NDIM(x) || options[KEEPDIM] != Py_False ||
-        !PyArray_ISONESEGMENT(x))
+        !PyTuple_CheckExact(options[DIM]))
         return NULL;
-    const uint64_t *elements = PyArray_DATA(x);
-    const npy_intp size = PyArray_SIZE(x);
-    uint64_t all = 0;
-    for (npy_intp i = 0; i < size; i++)
-        all ^= elements[i];
-    PyArrayObject *made = (PyArrayObject *)PyArray_SimpleNew(0, NULL, NPY_UINT64);
-    if (made)
-        *(uint64_t *)PyArray_DATA(made) = all;
+    const bool none = !PyTuple_GET_SIZE(options[DIM]); /* which an array without dims has */
+    if (none && PyArray_NDIM((PyArrayObject *)args[0]))
+        return NULL;
+    PyObject *dims = none ? Py_None : options[DIM];
+    const bool lies = native_folded(&of, args[0], type, dims, options[KEEPDIM]);
+    if (!lies && !native_fold_copied(&of, args[0], type, dims, options[KEEPDIM]))
+        return NULL;
+    PyArrayObject *made = (PyArrayObject *)PyArray_ZEROS(of.ndim, of.shape, NPY_UINT64, false);
+    const uint64_t *x = PyArray_DATA(of.array);
+    for (npy_intp i = 0; made && i < of.outer * of.count; i++, x += of.inner) {
+        uint64_t *to = (uint64_t *)PyArray_DATA(made) + i / of.count * of.inner;
+        for (npy_intp k = 0; k < of.inner; k++)
+            to[k] ^= x[k];
+    }
+    if (!lies)
+        Py_DECREF(of.array);
     return (PyObject *)made;
 }
 

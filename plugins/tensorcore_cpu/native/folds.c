@@ -49,7 +49,7 @@ static bool read_dims(native_fold *made, PyObject *dim, PyObject *keepdim, bool 
             if (!PyLong_CheckExact(one))
                 return false;
             long i = PyLong_AsLong(one);
-            if (i < 0 || i >= ndim) {
+            if (!native_has_dim(made->array, i)) {
                 PyErr_Clear();
                 return false;
             }

@@ -198,16 +198,32 @@ static PyObject *run_formula(const native_kernel *kernel, PyObject *const *args,
     return computed(kept ? FORMULA_nan_to_num_kept : op->loop, op->inputs, args, options, NULL);
 }
 
-/* Digamma and its first derivative; the others are NumPy's. */
+/* Whether floats are such as the sum of a zeta function is short for: it begins at the element and goes up past 0. */
+static bool are_near(PyObject *object) {
+    PyArrayObject *x = native_dense(object);
+    bool near = x != NULL;
+    for (npy_intp i = 0, count = x ? PyArray_SIZE(x) : 0; i < count; i++)
+        near &= !(((const float *)PyArray_DATA(x))[i] < -64);
+    Py_XDECREF(x);
+    return near;
+}
+
+/* Digamma and its derivatives, those of floats from the second one on by Hurwitz' zeta function; the others are NumPy's. */
 static PyObject *run_polygamma(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     PyObject *options[OPTIONS] = {NULL};
     if (nargs != 1 || !kwnames || !native_options(args, nargs, kwnames, names, OPTIONS, options) || !options[ORDER] ||
         !PyLong_CheckExact(options[ORDER]))
         return NULL;
     const long order = PyLong_AsLong(options[ORDER]);
-    if (order != 0 && order != 1) {
-        PyErr_Clear(); /* of an order beyond C's ints */
+    if (order < 0 || order > 33) { /* whose factorial no float holds, or an order beyond C's ints */
+        PyErr_Clear();
         return NULL;
+    }
+    if (order > 1) {
+        double numbers[3] = {(double)order + 1, order % 2 ? 1 : -1};
+        for (long k = 2; k <= order; k++)
+            numbers[1] *= (double)k;
+        return native_array_type(args[0]) == TYPE_F32 && are_near(args[0]) ? computed(FORMULA_polygamma, 1, args, options, numbers) : NULL;
     }
     return computed(order ? FORMULA_trigamma : FORMULA_digamma, 1, args, options, NULL);
 }

@@ -101,11 +101,11 @@ static bool begin_factors(lapack_job *job, PyObject *const *args, Py_ssize_t nar
 
 static int swapped_with(const lapack_job *job, const char *swaps, npy_intp k) { return *(const int *)(swaps + k * job->z.row) - 1; }
 
-static void unpack_one(const lapack_job *job, npy_intp i, char *scratch) {
+/* The permutation of the rows that are swapped with others one after the other. */
+static void permutation_one(const lapack_job *job, npy_intp i, int *order) {
     const npy_intp rows = job->rows, size = job->size;
-    const char *lu = lapack_at(&job->x, i), *swaps = lapack_at(&job->z, i);
-    char *p = at(job->values, job, i, rows * rows), *lower = at(job->made, job, i, rows * job->least);
-    int *order = (int *)scratch;
+    const char *swaps = lapack_at(&job->z, i);
+    char *p = at(job->values, job, i, rows * rows);
     for (int k = 0; k < rows; k++)
         order[k] = k;
     for (int k = 0; k < job->least; k++) {
@@ -116,6 +116,13 @@ static void unpack_one(const lapack_job *job, npy_intp i, char *scratch) {
     memset(p, 0, (size_t)(rows * rows * size));
     for (npy_intp k = 0; k < rows; k++)
         put(job, p + (order[k] * rows + k) * size, 1, 0);
+}
+
+static void unpack_one(const lapack_job *job, npy_intp i, char *scratch) {
+    const npy_intp rows = job->rows, size = job->size;
+    const char *lu = lapack_at(&job->x, i);
+    char *lower = at(job->made, job, i, rows * job->least);
+    permutation_one(job, i, (int *)scratch);
     triangle(job, lu, job->x.row, job->x.column, lower, rows, job->least, false);
     for (npy_intp k = 0; k < job->least; k++)
         put(job, lower + k * (job->least + 1) * size, 1, 0);

@@ -22,6 +22,8 @@ static void clear(const lapack_job *job, char *made, bool upper) {
     }
 }
 
+enum { ALONE = 32 }; /* rows of a matrix whose right sides are solved one by one; for larger ones NumPy's kernel joins their columns */
+
 /* LU */
 
 static void lu_one(const lapack_job *job, npy_intp i, char *scratch) {
@@ -88,12 +90,12 @@ static unsigned factors_together(const lapack_job *job, npy_intp i, int count) {
     return 0;
 }
 
-/* A job of factors, swaps and right sides, all of one batch. */
+/* A job of factors, swaps and right sides, which broadcast. */
 static PyObject *solve_by(lapack_job *job, PyObject *const *args) {
     npy_intp count;
     if (!lapack_begin(job, args[0]) || !lapack_read_pivots(args[1], &job->z) || lapack_read(args[2], 2, &job->y) != job->kind ||
         job->rows != job->columns || job->y.rows != job->rows || job->z.rows != job->rows ||
-        (!job->x.batch && job->y.batch) || !lapack_join(&job->x, &job->z, &count) || !lapack_join(&job->x, &job->y, &count) ||
+        (!job->x.batch && job->y.batch && job->rows > ALONE) || !lapack_join(&job->x, &job->z, &count) || !lapack_join(&job->x, &job->y, &count) ||
         !lapack_join(&job->x, &job->z, &count))
         return NULL;
     job->wide = (int)job->y.columns;
@@ -264,7 +266,7 @@ static PyObject *run_solve_triangular(const native_kernel *kernel, PyObject *con
     if (!given(args, nargs, kwnames, 2, options) || !lapack_bool(options[LAPACK_UPPER], &upper) ||
         !lapack_bool(options[LAPACK_LEFT], &left) || !lapack_bool(options[LAPACK_UNIT], &unit) || !lapack_begin(&job, args[0]) ||
         lapack_read(args[1], 2, &job.y) != job.kind || job.rows != job.columns ||
-        job.rows != (left ? job.y.rows : job.y.columns) || (left && !job.x.batch && job.y.batch) ||
+        job.rows != (left ? job.y.rows : job.y.columns) || (left && !job.x.batch && job.y.batch && job.rows > ALONE) ||
         !lapack_join(&job.x, &job.y, &count))
         return NULL;
     job.options[0] = left ? 'L' : 'R';

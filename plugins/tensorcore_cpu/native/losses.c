@@ -1,9 +1,13 @@
 /* mse_loss, smooth_l1_loss and its kin, soft_margin_loss, binary_cross_entropy of chances and of scores, and their gradients. */
 #include "losses.h"
 
+#include "reduce.h"
 #include "rows.h"
 
+#include <math.h>
+
 DECLARE_LOOPS(loss_loops, loss_loops);
+DECLARE_LOOPS(reduce_loops, reduce_loops);
 
 static const loss_loops *loops;
 
@@ -14,7 +18,7 @@ enum { GRAIN = 1 << 15, FUNCTION_GRAIN = 1 << 13 }; /* elements a thread */
 
 typedef struct {
     int loss;
-    int operands; /* two of them, and weights, which have to be None here */
+    int operands; /* two of them, and weights: of each element, then of the positive ones, which have to be None but where losses are weighed */
 } loss_op;
 
 typedef struct {
@@ -25,6 +29,7 @@ typedef struct {
     bool one;
     double factor;
     loss_shape shape;
+    const char *weight, *positive; /* of each element, and of those whose target is 1; NULL where there are none */
 } loss_run;
 
 static npy_intp grain_of(int loss) { return loss == LOGISTIC || loss >= CHANCE ? FUNCTION_GRAIN : GRAIN; }
@@ -36,8 +41,8 @@ static bool read_shape(const loss_op *op, PyObject *const *options, loss_shape *
                                  : native_double(options[LIMIT], &shape->limit) && native_double(options[SCALE], &shape->scale);
 }
 
-/* The common type of x and the target where they lie alike, in row-major order, and there are no weights. */
-static native_type operands(const loss_op *op, PyObject *const *args) {
+/* The common type of x and the target where they lie alike, in row-major order. */
+static native_type both(PyObject *const *args) {
     native_type type = native_real_type(args[0]);
     if (type == TYPE_NONE || native_real_type(args[1]) != type)
         return TYPE_NONE;
@@ -46,10 +51,93 @@ static native_type operands(const loss_op *op, PyObject *const *args) {
         !PyArray_CompareLists(PyArray_DIMS(x), PyArray_DIMS(target), PyArray_NDIM(x)) || !PyArray_IS_C_CONTIGUOUS(x) ||
         !PyArray_IS_C_CONTIGUOUS(target) || !PyArray_SIZE(x))
         return TYPE_NONE;
+    return type;
+}
+
+/* The same where there are no weights. */
+static native_type operands(const loss_op *op, PyObject *const *args) {
     for (int k = 2; k < op->operands; k++)
         if (args[k] != Py_None)
             return TYPE_NONE;
-    return type;
+    return both(args);
+}
+
+/* An array of that type which broadcasts to the shape of x, written out: a new reference; NULL with an exception or without. */
+static PyArrayObject *weights_for(PyArrayObject *x, PyObject *object, native_type type) {
+    PyArrayObject *weight = (PyArrayObject *)object, *made;
+    if (native_real_type(object) != type || PyArray_NDIM(weight) > PyArray_NDIM(x))
+        return NULL;
+    const int missing = PyArray_NDIM(x) - PyArray_NDIM(weight);
+    for (int i = 0; i < PyArray_NDIM(weight); i++)
+        if (PyArray_DIM(weight, i) != 1 && PyArray_DIM(weight, i) != PyArray_DIM(x, i + missing))
+            return NULL;
+    if (!missing && PyArray_SAMESHAPE(x, weight))
+        return native_dense(object);
+    if ((made = native_empty(PyArray_NDIM(x), PyArray_DIMS(x), type)) && PyArray_CopyInto(made, weight))
+        Py_CLEAR(made);
+    return made;
+}
+
+enum { PIECE = 512 };
+
+/* Losses times their weights. Where positive targets weigh more, the rest of their loss is added: no difference of large numbers. */
+#define WEIGHED(name, type, TYPE)                                                                             \
+    static void name(const loss_run *run, npy_intp begin, npy_intp end) {                                     \
+        type soft[PIECE], ones[PIECE];                                                                        \
+        for (int i = 0; run->positive && i < PIECE; i++)                                                      \
+            ones[i] = 1;                                                                                      \
+        for (npy_intp count; begin < end; begin += count) {                                                   \
+            count = end - begin < PIECE ? end - begin : PIECE;                                                \
+            const type *x = (const type *)run->x + begin, *y = (const type *)run->target + begin;             \
+            const type *weight = (const type *)run->weight, *positive = (const type *)run->positive;          \
+            type *out = (type *)run->out + begin;                                                             \
+            loops->of[run->loss][TYPE].each(x, y, out, count, run->shape);                                    \
+            if (positive)                                                                                     \
+                loops->of[run->loss][TYPE].each(x, ones, soft, count, run->shape);                            \
+            for (npy_intp i = 0; positive && i < count; i++) /* `soft` is NaN for infinity, a zero times x */ \
+                out[i] += (positive[begin + i] - 1) * y[i] * (x[i] == INFINITY ? 0 : soft[i]);                \
+            for (npy_intp i = 0; weight && i < count; i++)                                                    \
+                out[i] *= weight[begin + i];                                                                  \
+        }                                                                                                     \
+    }
+WEIGHED(weighed_f32, float, TYPE_F32)
+WEIGHED(weighed_f64, double, TYPE_F64)
+
+static void weighed_part(void *context, npy_intp begin, npy_intp end) {
+    const loss_run *run = context;
+    (run->type == TYPE_F32 ? weighed_f32 : weighed_f64)(run, begin, end);
+}
+
+static double weighed_total(void *context, npy_intp begin, npy_intp end) {
+    const loss_run *run = context;
+    return PICK(reduce_loops)->of[run->type].sum(run->out + begin * TYPE_SIZE[run->type], end - begin);
+}
+
+/* The losses with weights, of which one is there. */
+static PyObject *weighed(const loss_op *op, PyObject *const *args, native_reduction reduction, loss_shape shape) {
+    const native_type type = both(args);
+    PyArrayObject *x = (PyArrayObject *)args[0], *weights[2] = {NULL, NULL}, *made = NULL;
+    if (type == TYPE_NONE || reduction == REDUCTION_UNKNOWN)
+        return NULL;
+    bool good = true;
+    for (int k = 2; good && k < op->operands; k++)
+        good = args[k] == Py_None || (weights[k - 2] = weights_for(x, args[k], type));
+    PyObject *answer = NULL;
+    if (good && (made = native_empty(PyArray_NDIM(x), PyArray_DIMS(x), type))) {
+        const npy_intp count = PyArray_SIZE(x);
+        double total;
+        loss_run run = {op->loss, type, PyArray_BYTES(x), PyArray_BYTES((PyArrayObject *)args[1]), .shape = shape, .out = PyArray_BYTES(made),
+                        .weight = weights[0] ? PyArray_BYTES(weights[0]) : NULL, .positive = weights[1] ? PyArray_BYTES(weights[1]) : NULL};
+        native_parallel(count, grain_of(op->loss), weighed_part, &run);
+        if (reduction == REDUCTION_NONE)
+            answer = Py_NewRef((PyObject *)made);
+        else if (native_sum_of_parts(count, GRAIN, weighed_total, &run, &total))
+            answer = native_number_array(reduction == REDUCTION_MEAN ? total / (double)count : total, type);
+    }
+    Py_XDECREF(made);
+    Py_XDECREF(weights[0]);
+    Py_XDECREF(weights[1]);
+    return answer;
 }
 
 static void each_part(void *context, npy_intp begin, npy_intp end) {
@@ -80,6 +168,8 @@ static PyObject *run_forward(const native_kernel *kernel, PyObject *const *args,
         return NULL;
     native_type type = operands(op, args);
     native_reduction reduction = native_reduction_named(options[REDUCTION]);
+    if (type == TYPE_NONE && op->operands > 2)
+        return weighed(op, args, reduction, shape);
     if (type == TYPE_NONE || reduction == REDUCTION_UNKNOWN)
         return NULL;
     PyArrayObject *x = (PyArrayObject *)args[0];

@@ -103,7 +103,7 @@ static PyObject *run_mode(const native_kernel *kernel, PyObject *const *args, Py
         !PyLong_CheckExact(options[DIM]) || !PyArray_IS_C_CONTIGUOUS(x) || !PyArray_SIZE(x))
         return NULL;
     const long dim = PyLong_AsLong(options[DIM]);
-    if (dim < 0 || dim >= PyArray_NDIM(x) || PyArray_DIM(x, dim) > INT32_MAX) {
+    if (!native_has_dim(x, dim) || native_length(x, (int)dim) > INT32_MAX) {
         PyErr_Clear();
         return NULL;
     }
@@ -116,7 +116,7 @@ static PyObject *run_mode(const native_kernel *kernel, PyObject *const *args, Py
         return NULL;
     }
     native_around(x, (int)dim, &before, &run.after);
-    run.size = PyArray_DIM(x, dim);
+    run.size = native_length(x, (int)dim);
     run.x = PyArray_BYTES(x);
     run.values = PyArray_BYTES(values);
     run.places = PyArray_DATA(places);

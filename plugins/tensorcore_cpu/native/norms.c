@@ -1,5 +1,5 @@
-/* Norms along dims: of order 2 in one pass, others of the sizes of elements, raised to their power in a pass of their own; and
-   distances of rows of orders that lines.c does not know. */
+/* Norms along dims: of order 2 in one pass, others of the sizes of elements, raised to their power in a pass of their own; distances
+   of rows of orders that lines.c does not know; sums that leave out what is no number. */
 #include "elementwise.h"
 #include "formulas.h"
 #include "plan.h"
@@ -244,6 +244,54 @@ static PyObject *run_distances_of(const native_kernel *kernel, PyObject *const *
     return (PyObject *)made;
 }
 
+#define COUNT_NAN(type, IS_NAN, WRITE)                                                                        \
+    for (npy_intp i = 0; i < count; i++) {                                                                    \
+        type *const at = (type *)PyArray_DATA(x) + i;                                                         \
+        const bool nan = IS_NAN(*at);                                                                         \
+        found |= nan;                                                                                         \
+        if (WRITE && nan)                                                                                     \
+            *at = 0;                                                                                          \
+    }                                                                                                         \
+    return found;
+#define IS_NAN(x) ((x) != (x))
+#define IS_NAN_BF16(x) (((x) & 0x7fff) > 0x7f80)
+#define IS_NAN_F16(x) (((x) & 0x7fff) > 0x7c00)
+
+/* Whether any element of an array in one piece is no number; with `write` those become zeros. */
+static bool has_nan(PyArrayObject *x, native_type type, bool write) {
+    const npy_intp count = PyArray_SIZE(x);
+    bool found = false;
+    switch (type) {
+    case TYPE_F32:
+        COUNT_NAN(float, IS_NAN, write)
+    case TYPE_F64:
+        COUNT_NAN(double, IS_NAN, write)
+    case TYPE_BF16:
+        COUNT_NAN(uint16_t, IS_NAN_BF16, write)
+    default:
+        COUNT_NAN(uint16_t, IS_NAN_F16, write)
+    }
+}
+
+/* A sum that is no number is the sign of an element that is none: mostly there is none, and the sum is what was asked for. */
+static PyObject *run_nansum(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyObject *options[OPTIONS] = {NULL};
+    const native_type type = nargs == 1 ? native_array_type(args[0]) : TYPE_NONE;
+    if (!native_is_floating(type) || (kwnames && !native_options(args, nargs, kwnames, names, KEEPDIM + 1, options)))
+        return NULL;
+    PyObject *made = native_reduced_along(args[0], EXTENT_SUM, options[DIM], options[KEEPDIM]);
+    if (!made || !has_nan((PyArrayObject *)made, type, false))
+        return made;
+    Py_DECREF(made);
+    PyArrayObject *x = native_copied((PyArrayObject *)args[0], type);
+    if (!x)
+        return NULL;
+    has_nan(x, type, true);
+    made = native_reduced_along((PyObject *)x, EXTENT_SUM, options[DIM], options[KEEPDIM]);
+    Py_DECREF(x);
+    return made;
+}
+
 int norms_init(void) {
     loops = PICK(formula_loops);
     elements = PICK(elementwise_loops);
@@ -257,6 +305,7 @@ int norms_init(void) {
 
 const native_spec norms_kernels[] = {
     {"norm", run_norm, NULL, .dense = true},
+    {"nansum", run_nansum, NULL, .dense = true},
     {"pdist_beneath", run_distances_of, NULL, .dense = true},
     {"cdist_beneath", run_distances_of, "two", .dense = true},
     {NULL, NULL, NULL},

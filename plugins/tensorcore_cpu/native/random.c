@@ -16,9 +16,9 @@ static const random_loops *loops;
 
 /* The first are those of kinds, in their order. */
 static const char *const TEXTS[DRAW_NAMES] = {
-    "uniform", "normal", "bernoulli", "integers", "exponential", "permutation", "cauchy", "geometric", "random", "multinomial",
+    "uniform", "normal", "bernoulli", "integers", "exponential", "permutation", "cauchy", "geometric", "random", "slopes", "multinomial",
     "serial_normal", "log_normal", "low", "high", "mean", "std", "probability", "one", "rate", "weights", "replacement", "median",
-    "sigma", "numpy", "lend", "lend_normal",
+    "sigma", "numpy", "lend", "lend_normal", "input",
 };
 PyObject *draw_names[DRAW_NAMES];
 
@@ -28,6 +28,24 @@ int draw_kind(PyObject *name) {
         kind++;
     return kind;
 }
+
+/* Ones, and where x is at most 0 a number from low to high. */
+#define SLOPES_OF(suffix, type)                                                                               \
+    static void slopes_##suffix(twister_state *state, const type *x, type *out, npy_intp count, double low, double high) { \
+        enum { PIECE = 512 };                                                                                 \
+        double drawn[PIECE];                                                                                  \
+        for (npy_intp begin = 0; begin < count; begin += PIECE) {                                             \
+            const npy_intp end = count - begin < PIECE ? count : begin + PIECE;                               \
+            npy_intp below = 0;                                                                               \
+            for (npy_intp i = begin; i < end; i++)                                                            \
+                below += x[i] <= 0;                                                                           \
+            loops->uniform_f64(state, drawn, below, low, high);                                               \
+            for (npy_intp i = begin, k = 0; i < end; i++)                                                     \
+                out[i] = x[i] <= 0 ? (type)drawn[k++] : 1;                                                    \
+        }                                                                                                     \
+    }
+SLOPES_OF(f32, float)
+SLOPES_OF(f64, double)
 
 static void fill_at_once(int kind, native_type type, twister_state *state, void *out, npy_intp count, double a, double b,
                          const void *each) {
@@ -49,6 +67,10 @@ static void fill_at_once(int kind, native_type type, twister_state *state, void 
         loops->flips_f32(state, each, out, count);
     else if (kind == FLIPS)
         loops->flips_f64(state, each, out, count);
+    else if (kind == SLOPES && type == TYPE_F32)
+        slopes_f32(state, each, out, count, a, b);
+    else if (kind == SLOPES)
+        slopes_f64(state, each, out, count, a, b);
     else if (kind == CAUCHY && type == TYPE_F32)
         loops->cauchy_f32(state, out, count, a, b);
     else if (kind == CAUCHY)
@@ -113,11 +135,17 @@ static bool halves_within(const uint16_t *x, npy_intp size, uint16_t one) {
     return within;
 }
 
-/* Whether an array of that type and shape lies in one piece, and all of it is from 0 to 1. */
+/* Whether it is an array of that type and shape which lies in one piece. */
+static bool lies_so(PyObject *object, native_type type, int ndim, const npy_intp *shape) {
+    PyArrayObject *x = (PyArrayObject *)object;
+    return native_array_type(object) == type && PyArray_NDIM(x) == ndim && PyArray_CompareLists(PyArray_DIMS(x), shape, ndim) &&
+           PyArray_IS_C_CONTIGUOUS(x);
+}
+
+/* The same, and whether all of it is from 0 to 1. */
 static bool probabilities(PyObject *object, native_type type, int ndim, const npy_intp *shape) {
     PyArrayObject *x = (PyArrayObject *)object;
-    if (native_array_type(object) != type || PyArray_NDIM(x) != ndim || !PyArray_CompareLists(PyArray_DIMS(x), shape, ndim) ||
-        !PyArray_IS_C_CONTIGUOUS(x))
+    if (!lies_so(object, type, ndim, shape))
         return false;
     const npy_intp size = PyArray_SIZE(x);
     bool within = true;
@@ -150,14 +178,15 @@ static bool drawn_as(int kind, native_type type, double a, double b) {
     }
 }
 
-/* (capsule, kind, shape, dtype, a, b) -> an array, or None where these are not drawn here. The numbers are low and high,
+/* (capsule, kind, shape, dtype, a, b[, each]) -> an array, or None where these are not drawn here. The numbers are low and high,
    mean and deviation, the probability (which may be an array of them) and the value of a one, the least integer and how many
-   there are, what an exponential draw is times or a geometric one is over, or median and half width. */
+   there are, what an exponential draw is times or a geometric one is over, or median and half width. Beside low and high of slopes
+   stands the array whose elements they are for. */
 PyObject *native_random(PyObject *module, PyObject *const *args, Py_ssize_t nargs) {
     npy_intp shape[NATIVE_DIMS], count = 1;
     double a, b;
-    if (nargs != 6 || !PyCapsule_CheckExact(args[0]))
-        return PyErr_Format(PyExc_TypeError, "random: expected a capsule and five more arguments, got %zd in all", nargs);
+    if (nargs < 6 || nargs > 7 || !PyCapsule_CheckExact(args[0]))
+        return PyErr_Format(PyExc_TypeError, "random: expected a capsule and five or six more arguments, got %zd in all", nargs);
     int kind = draw_kind(args[1]);
     int ndim = native_sizes(args[2], shape, NATIVE_DIMS);
     native_type type = native_descr_type(args[3]);
@@ -169,8 +198,10 @@ PyObject *native_random(PyObject *module, PyObject *const *args, Py_ssize_t narg
     } else if (!native_double(args[4], &a)) {
         Py_RETURN_NONE;
     }
-    if (kind >= MULTINOMIAL || ndim < 0 || !native_double(args[5], &b) || !drawn_as(kind, type, a, b))
+    if (kind >= MULTINOMIAL || ndim < 0 || !native_double(args[5], &b) || !drawn_as(kind, type, a, b) || (kind == SLOPES) != (nargs == 7) ||
+        (kind == SLOPES && !lies_so(args[6], type, ndim, shape)))
         Py_RETURN_NONE;
+    PyObject *each = kind == FLIPS ? args[4] : kind == SLOPES ? args[6] : NULL;
     for (int i = 0; i < ndim; i++) {
         if (shape[i] < 0 || (shape[i] && count > NPY_MAX_INTP / 16 / shape[i]))
             Py_RETURN_NONE;
@@ -185,7 +216,7 @@ PyObject *native_random(PyObject *module, PyObject *const *args, Py_ssize_t narg
     if (!made)
         return NULL;
     fill(kind, type, generator->state, PyArray_DATA(made), count, a, b,
-         kind == FLIPS ? PyArray_DATA((PyArrayObject *)args[4]) : NULL);
+         each ? PyArray_DATA((PyArrayObject *)each) : NULL);
     return (PyObject *)made;
 }
 
@@ -204,7 +235,7 @@ PyObject *native_overwrite_random(PyObject *module, PyObject *const *args, Py_ss
         return PyErr_Format(PyExc_TypeError, "overwrite_random: expected a capsule and four more arguments, got %zd in all", nargs);
     const int kind = draw_kind(args[2]);
     const npy_intp count = writable(args[1], &type);
-    if (!count || kind >= MULTINOMIAL || kind == PERMUTATION || (kind == NORMAL && count < FEW_NORMALS) ||
+    if (!count || kind >= MULTINOMIAL || kind == PERMUTATION || kind == SLOPES || (kind == NORMAL && count < FEW_NORMALS) ||
         !native_double(args[3], &a) || !native_double(args[4], &b) || !drawn_as(kind, type, a, b))
         Py_RETURN_NONE;
     const bit_generator *generator = PyCapsule_GetPointer(args[0], "BitGenerator");

@@ -36,6 +36,10 @@ bool native_rows_apart(PyArrayObject *array, npy_intp n, npy_intp *step);
 /* Whether all elements lie in one place. */
 bool native_uniform(PyArrayObject *array);
 
+/* Whether an array has a dim, and its size; without dims it is a row of one element, whose dim is 0. */
+static inline bool native_has_dim(PyArrayObject *array, long dim) { return dim >= 0 && dim < (PyArray_NDIM(array) ? PyArray_NDIM(array) : 1); }
+static inline npy_intp native_length(PyArrayObject *array, int dim) { return PyArray_NDIM(array) ? PyArray_DIM(array, dim) : 1; }
+
 /* The products of the sizes before `dim` and after it. */
 void native_around(PyArrayObject *array, int dim, npy_intp *before, npy_intp *after);
 

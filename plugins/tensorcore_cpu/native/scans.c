@@ -46,7 +46,7 @@ static PyObject *scanned(scan_run *run, PyObject *object, PyObject *dim, native_
     if (!(run->loop || run->with_places) || !dim || !PyLong_CheckExact(dim) || !PyArray_IS_C_CONTIGUOUS(x) || !PyArray_SIZE(x))
         return NULL;
     const long at = PyLong_AsLong(dim);
-    if (at < 0 || at >= PyArray_NDIM(x)) {
+    if (!native_has_dim(x, at)) {
         PyErr_Clear();
         return NULL;
     }
@@ -61,7 +61,7 @@ static PyObject *scanned(scan_run *run, PyObject *object, PyObject *dim, native_
     run->x = PyArray_BYTES(x);
     run->made = PyArray_BYTES(made);
     run->places = places ? PyArray_DATA(places) : NULL;
-    run->count = PyArray_DIM(x, (int)at);
+    run->count = native_length(x, (int)at);
     run->size = TYPE_SIZE[type];
     native_around(x, (int)at, &outer, &run->inner);
     run->inner *= pairs ? 2 : 1;

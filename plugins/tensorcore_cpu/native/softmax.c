@@ -57,7 +57,7 @@ static PyObject *run_softmax(const native_kernel *kernel, PyObject *const *args,
     PyArrayObject *first = (PyArrayObject *)args[0], *second = (PyArrayObject *)args[nargs - 1];
     int ndim = type == TYPE_NONE ? 0 : PyArray_NDIM(first);
     long dim = PyLong_Check(option) ? PyLong_AsLong(option) : -1;
-    if (dim < 0 || dim >= ndim || !PyArray_SIZE(first)) {
+    if (type == TYPE_NONE || !native_has_dim(first, dim) || !PyArray_SIZE(first)) {
         PyErr_Clear();
         return NULL;
     }
@@ -65,7 +65,7 @@ static PyObject *run_softmax(const native_kernel *kernel, PyObject *const *args,
         !PyArray_CompareLists(PyArray_DIMS(first), PyArray_DIMS(second), ndim))
         return NULL;
     const softmax_of_real *of = &loops->of[type];
-    softmax_run run = {.rows = of->rows[op->op], .columns = of->columns[op->op], .n = PyArray_DIM(first, dim),
+    softmax_run run = {.rows = of->rows[op->op], .columns = of->columns[op->op], .n = native_length(first, (int)dim),
                        .size = TYPE_SIZE[type]};
     npy_intp before;
     native_around(first, (int)dim, &before, &run.inner);

@@ -245,7 +245,8 @@ static PyObject *run_order(const native_kernel *kernel, PyObject *const *args, P
         return NULL;
     PyArrayObject *array = (PyArrayObject *)args[0];
     const int ndim = PyArray_NDIM(array), at = (int)dim;
-    if (at < 0 || at >= ndim || !PyArray_SIZE(array) || PyArray_DIM(array, at) > UINT32_MAX / 2 || k < 1 || k > PyArray_DIM(array, at))
+    const npy_intp n = native_has_dim(array, at) ? native_length(array, at) : 0;
+    if (!PyArray_SIZE(array) || !n || n > UINT32_MAX / 2 || k < 1 || k > n)
         return NULL;
     PyArrayObject *x = native_dense(args[0]);
     if (!x)
@@ -262,8 +263,8 @@ static PyObject *run_order(const native_kernel *kernel, PyObject *const *args, P
     PyArrayObject *values = native_empty(dims, shape, type), *places = native_empty(dims, shape, TYPE_I64);
     if (values && places) {
         order_run run = {{.op = op, .type = type, .x = PyArray_BYTES(x), .values = PyArray_BYTES(values),
-                          .places = PyArray_DATA(places), .n = PyArray_DIM(x, at), .inner = inner, .size = TYPE_SIZE[type],
-                          .kept = op == TOP ? (npy_intp)k : PyArray_DIM(x, at), .rank = (npy_intp)k - 1,
+                          .places = PyArray_DATA(places), .n = n, .inner = inner, .size = TYPE_SIZE[type],
+                          .kept = op == TOP ? (npy_intp)k : n, .rank = (npy_intp)k - 1,
                           .descending = (op == SORT && options[DESCENDING] == Py_True) || (op == TOP && options[LARGEST] != Py_False),
                           .with_nan = options[WITH_NAN] != Py_False}};
         run.side_by_side = run.of.n <= FEW || (before * inner >= 8 && run.of.n <= (op <= TOP ? IN_ORDER : PICKED));

@@ -307,13 +307,11 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         full, wanted = wide(x), wide(target)
         small = xp.exp(-xp.abs(full))
         soft = xp.log1p(small, out=small[...])
-        if pos_weight is None:
-            made = (full >= 0) - wanted  # max(full, 0) - full * wanted would be a difference of infinities
-            made *= full
-            made += soft
-        else:
-            factor = 1 + (wide(pos_weight) - 1) * wanted
-            made = (1 - wanted) * full + factor * (soft + xp.maximum(-full, full.dtype.type(0)))
+        made = (full >= 0) - wanted  # max(full, 0) - full * wanted would be a difference of infinities
+        made *= full
+        made += soft
+        if pos_weight is not None:
+            made = made + (wide(pos_weight) - 1) * wanted * (soft + xp.maximum(-full, full.dtype.type(0)))
         if weight is not None:
             made = made * wide(weight)
         return finish(xp.asarray(made), reduction).astype(x.dtype, copy=False)

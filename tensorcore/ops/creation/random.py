@@ -383,6 +383,10 @@ def multinomial(
         )
     source = (generator or default_generator).host
     device = _drawn_on("multinomial", input.device)
+    if device.array is np.ndarray and device is input.device and out is None:
+        options = {"weights": device.to_host(input.native), "replacement": replacement}
+        native = device.random("multinomial", (num_samples,), dtypes.int64, source, **options)
+        return new_tensor(native, dtypes.int64, device)  # type: ignore[no-any-return]
 
     def choose(host: np.ndarray) -> Any:
         if device.array is np.ndarray:  # it may draw faster what the generator draws

@@ -13,7 +13,7 @@ from tensorcore.ops.indexing.scatter import gather
 from tensorcore.ops.kinds import operation
 from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.reductions.reduce import stored
-from tensorcore.tensor import Tensor
+from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = ["bucketize", "searchsorted"]
 
@@ -47,7 +47,7 @@ def searchsorted(sorted_sequence: Tensor, input: Any, *, out_int32: bool = False
         )
     if sorter is not None:
         sorted_sequence = _in_order(sorted_sequence, sorter)
-    if len(shape) != 1 and tuple(shape[:-1]) != tuple(wanted[:-1]):
+    if len(shape) != 1 and shape[:-1] != wanted[:-1]:
         raise ShapeError(
             f"searchsorted: expected a sequence of one dim or the leading dims of input, got {list(shape)} and "
             f"{list(wanted)}; expand one of them"
@@ -60,7 +60,10 @@ def searchsorted(sorted_sequence: Tensor, input: Any, *, out_int32: bool = False
     ):
         return done
     made = apply(_searchsorted, given, options, dtype=dtypes.int64)
-    return stored("searchsorted", made.to(dtypes.int32) if out_int32 else made, out)
+    if out_int32:
+        native = made.device.kernels["cast"](made.native, dtype=dtypes.int32)
+        made = new_tensor(native, dtypes.int32, made.device)
+    return made if out is None else stored("searchsorted", made, out)  # type: ignore[no-any-return]
 
 
 def _in_order(sequence: Tensor, sorter: Tensor) -> Tensor:

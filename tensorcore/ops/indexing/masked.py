@@ -109,7 +109,11 @@ def masked_select(input: Tensor, mask: Tensor, *, out: Tensor | None = None) -> 
     if type(input) is not Tensor:
         check_tensors("masked_select", input=input)
     _mask("masked_select", mask)
-    rules.broadcast("masked_select", tuple(input.native.shape), tuple(mask.native.shape))
+    shape, sizes = input.native.shape, mask.native.shape
+    if shape != sizes:
+        whole = rules.broadcast("masked_select", tuple(shape), tuple(sizes))
+        if whole == shape:  # as most masks that are smaller
+            mask = new_tensor(mask.device.kernels["expand"](mask.native, shape=whole), mask.dtype, mask.device)
     made = apply(_masked_select, (input, mask))
     return made if out is None else store("masked_select", made, out, input, mask, all_of_it=True)
 

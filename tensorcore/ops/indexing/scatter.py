@@ -18,7 +18,7 @@ from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.output import store
 from tensorcore.ops.samples import index as samples
 from tensorcore.shortcuts import before
-from tensorcore.tensor import Tensor
+from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = ["gather", "scatter", "scatter_add", "scatter_reduce", "take_along_dim"]
 
@@ -151,8 +151,10 @@ def scatter(name: str, write: bool, input: Tensor, dim: int, index: Tensor, src:
         if type(src) is float or type(src) is int:
             src = number_of(input, src, tuple(index.native.shape))
         else:
-            src = scalar(name, input, src).expand(index.native.shape)  # type: ignore[attr-defined]
-        return call(_scatter_value, (input, index, src), {"dim": at}, ShapeError, write)
+            src = scalar(name, input, src)
+            src = new_tensor(src.device.kernels["expand"](src.native, shape=index.native.shape), src.dtype, src.device)
+        made = None if write else quick(_scatter_value, (input, index, src), {"dim": at})
+        return call(_scatter_value, (input, index, src), {"dim": at}, ShapeError, write) if made is None else made
     index = long(name, index, empty=True)
     if given:
         same_dtype(name, input, src, "src")

@@ -8,7 +8,6 @@ from typing import Any
 from tensorcore import dtypes
 from tensorcore.errors import ArgumentTypeError, DimensionError, ShapeError
 from tensorcore.ops import rules
-from tensorcore.ops.calls import PLAIN_FLOATS
 from tensorcore.ops.define import Op
 from tensorcore.ops.indexing.index import nothing
 from tensorcore.ops.indexing.parse import long
@@ -120,13 +119,6 @@ def index_add(
 ) -> Tensor:
     """``input`` with the slices of ``alpha * source`` added at ``index``, a vector, along ``dim``; equal indices all count."""
     at = _places(name, input, dim, index, source, ("int64", "int32"))
-    if (
-        type(alpha) in (int, float)
-        and alpha != 1
-        and source.dtype in PLAIN_FLOATS
-        and input.node is source.node is None
-    ):
-        source, alpha = source * alpha, 1
     return call(_index_add, (input, index, source), {"dim": at, "alpha": plain(alpha)}, ShapeError, write)
 
 

@@ -61,8 +61,8 @@ def embedding_bag(input: Tensor, weight: Tensor, offsets: Tensor | None = None, 
     plain = max_norm is None and not (recorded and (sparse or scale_grad_by_freq or padding_idx is not None))
     taken = [weight, input] if per_sample_weights is None else [weight, input, per_sample_weights]
     if usual and plain and bags[0] and all(one.device.kernels["bag"] for one in taken):
-        starts = arange(bags[0], device=weight.device) * bags[1] if offsets is None else offsets.to(dtypes.int64)
-        given = (weight, input.to(dtypes.int64), starts, *taken[2:])
+        starts = arange(bags[0], device=weight.device) * bags[1] if offsets is None else _long(offsets)
+        given = (weight, _long(input), starts, *taken[2:])
         options = {"mode": mode, "last": bool(include_last_offset)}
         if padding_idx is not None:
             options["padding"] = _row(op, weight, padding_idx)
@@ -172,6 +172,10 @@ def _largest(rows: Tensor, owner: Tensor, counted: Tensor | None, none: Tensor) 
     return where(found, gather(rows, 0, where(found, first, 0.0).to(dtypes.int64)), 0.0)
 
 
+def _long(one: Tensor) -> Tensor:
+    return one if one.dtype is dtypes.int64 else one.to(dtypes.int64)  # type: ignore[attr-defined, no-any-return]
+
+
 def _check(
     op: str, input: Any, weight: Any, offsets: Any, per_sample: Any, include_last: bool
 ) -> tuple[Tensor, tuple[int, ...], Any]:
@@ -232,6 +236,8 @@ def _check(
         raise UsageError(f"{op}: include_last_offset: number of offsets should be at least 1, got 0; pass the end")
     if offsets.device.capabilities.values and offsets.native.shape[0]:
         host = offsets.device.to_host(offsets.native)
+        if host.size <= 32 and (few := host.tolist()) == sorted(few) and few[0] == 0 and few[-1] <= shape[0]:
+            return input, (count,), per_sample
         if host[0] != 0 or host[-1] > shape[0]:
             raise ShapeError(
                 f"{op}: offsets must start with 0 and not exceed the length of input ({shape[0]}), got {host[0]} to {host[-1]}"

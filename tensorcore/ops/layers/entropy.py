@@ -11,7 +11,7 @@ from tensorcore.errors import ArgumentError, DtypeError, GradientError, ShapeErr
 from tensorcore.ops import rules
 from tensorcore.ops.fused import Fused
 from tensorcore.ops.kinds import composite, operation
-from tensorcore.ops.layers.labels import is_plain, look
+from tensorcore.ops.layers.labels import is_plain, look, weighs
 from tensorcore.ops.layers.loss import check_reduction, reduced
 from tensorcore.ops.layers.norm import log_softmax
 from tensorcore.ops.linalg.affine import linear
@@ -135,9 +135,9 @@ def nll_loss(
         target: class indices ``(N, ...)`` or ``()``; ``ignore_index`` among them counts for nothing.
         weight: one per class; ``mean`` divides by the sum of those met.
     """
-    if is_plain(input, target, weight, size_average, ignore_index, reduce, reduction):
+    if is_plain(input, target, None, size_average, ignore_index, reduce, reduction) and weighs(weight, input):
         look("nll_loss", target, input.native.shape[1], ignore_index)
-        return _nll_loss((input, target, None), {"reduction": reduction, "ignore_index": ignore_index})  # type: ignore[no-any-return]
+        return _nll_loss((input, target, weight), {"reduction": reduction, "ignore_index": ignore_index})  # type: ignore[no-any-return]
     reduction = check_reduction("nll_loss", reduction, size_average, reduce)
     return _classified(_nll_loss, input, target, weight, ignore_index, reduction)
 
@@ -154,9 +154,10 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, s
         weight: one per class.
         label_smoothing: how much of the target's weight is spread evenly over all classes, 0 to 1.
     """
-    if label_smoothing == 0 and is_plain(input, target, weight, size_average, ignore_index, reduce, reduction):
+    usual = label_smoothing == 0 and is_plain(input, target, None, size_average, ignore_index, reduce, reduction)
+    if usual and weighs(weight, input):
         look("cross_entropy", target, input.native.shape[1], ignore_index)
-        return _cross_entropy((input, target, None), {"reduction": reduction, "ignore_index": ignore_index})  # type: ignore[no-any-return]
+        return _cross_entropy((input, target, weight), {"reduction": reduction, "ignore_index": ignore_index})  # type: ignore[no-any-return]
     reduction = check_reduction("cross_entropy", reduction, size_average, reduce)
     check_tensors("cross_entropy", input=input, target=target)
     check_optional("cross_entropy", weight=weight)

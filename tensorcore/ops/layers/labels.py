@@ -11,7 +11,7 @@ from tensorcore.ops.calls import PLAIN_FLOATS
 from tensorcore.shortcuts import before
 from tensorcore.tensor import Tensor
 
-__all__ = ["check_labels", "is_plain", "look"]
+__all__ = ["check_labels", "is_plain", "look", "weighs"]
 
 
 @before("plain_classes", PLAIN_FLOATS, dtypes.int64, ("mean", "sum", "none"))
@@ -29,6 +29,16 @@ def is_plain(
         and reduction in ("mean", "sum", "none")
         and len(shape := input.native.shape) == 2
         and tuple(target.native.shape) == tuple(shape[:1])
+    )
+
+
+def weighs(weight: Any, input: Tensor) -> bool:
+    """Whether there are no weights, or plain ones, off the tape, for the classes of scores (samples, classes) of their dtype."""
+    return weight is None or (
+        type(weight) is Tensor
+        and weight.node is None
+        and weight.dtype is input.dtype
+        and tuple(weight.native.shape) == tuple(input.native.shape[1:])
     )
 
 

@@ -23,6 +23,7 @@ from tensorcore.ops.fused import Fused
 from tensorcore.ops.indexing.scatter import gather
 from tensorcore.ops.kinds import operation
 from tensorcore.ops.layers.activation import logsigmoid
+from tensorcore.ops.layers.labels import is_plain, weighs
 from tensorcore.ops.layers.loss import check_reduction, pairwise_distance, reduced
 from tensorcore.ops.layers.pool import taken
 from tensorcore.ops.operands import check_tensors
@@ -63,7 +64,14 @@ def _rows(op: str, input: Tensor, target: Tensor, per_class: bool) -> tuple[Tens
         raise DtypeError(f"{op}: expected scalar type Long for target, got {target.dtype}; convert it with .long()")
     if batched:
         return input, target, True
-    return input.reshape(1, -1), target.reshape(1, -1) if per_class else target.reshape(1), False
+    count = shape[0] if shape else 1
+    return _row(input, (1, count)), _row(target, (1, count) if per_class else (1,)), False
+
+
+def _row(one: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """The elements of one sample in that shape."""
+    native = one.device.kernels["view"](one.native, shape=shape) if one.node is None else None
+    return one.reshape(shape) if native is None else new_tensor(native, one.dtype, one.device)  # type: ignore[attr-defined]
 
 
 def _check_values(op: str, target: Tensor, low: int, high: int) -> None:
@@ -129,6 +137,11 @@ def multi_margin_loss(input: Tensor, target: Tensor, p: int = 1, margin: float =
         p: 1 or 2.
         weight: one for each class: what a sample of that class counts.
     """
+    usual = is_plain(input, target, None, size_average, 0, reduce, reduction) and weighs(weight, input)
+    if usual and p in (1, 2) and 0 not in input.native.shape:
+        _check_values("multi_margin_loss", target, 0, input.native.shape[1])
+        options = {"p": int(p), "margin": float(margin), "reduction": reduction}
+        return _multi_margin((input, target, weight), options)  # type: ignore[no-any-return]
     reduction = check_reduction("multi_margin_loss", reduction, size_average, reduce)
     if p not in (1, 2):
         raise ArgumentError(f"multi_margin_loss: only p == 1 and p == 2 supported, got {p}; pass one of them")
@@ -152,7 +165,7 @@ def multi_margin_loss(input: Tensor, target: Tensor, p: int = 1, margin: float =
         )
     _check_values("multi_margin_loss", classes, 0, count)
     each = _multi_margin((rows, classes, weight), {"p": int(p), "margin": float(margin), "reduction": reduction})
-    return each if batched or reduction != "none" else each.reshape(())
+    return each if batched or reduction != "none" else _row(each, ())
 
 
 @operation(samples=samples.multilabel_margin, method=False)
@@ -169,7 +182,7 @@ def multilabel_margin_loss(input: Tensor, target: Tensor, size_average: Any = No
     count = rows.native.shape[1]
     _check_values("multilabel_margin_loss", labels, -1, count)
     each = _multilabel_margin((rows, labels), {"reduction": reduction})
-    return each if batched or reduction != "none" else each.reshape(())
+    return each if batched or reduction != "none" else _row(each, ())
 
 
 @operation(samples=samples.multilabel, method=False)

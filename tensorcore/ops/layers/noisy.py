@@ -5,18 +5,16 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from tensorcore import dtypes
 from tensorcore.errors import ArgumentTypeError, UnsupportedDtype, UsageError
 from tensorcore.ops import rules
-from tensorcore.ops.creation.random import rand
+from tensorcore.ops.creation.random import draw
 from tensorcore.ops.creation.random_fill import exponential_
-from tensorcore.ops.indexing.masked import masked_scatter
 from tensorcore.ops.inplace import check_writable, overwrite
 from tensorcore.ops.kinds import operation
 from tensorcore.ops.layers.activation import leaky_relu
 from tensorcore.ops.layers.norm import softmax
 from tensorcore.ops.samples import elementwise as samples
-from tensorcore.tensor import Tensor
+from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = ["gumbel_softmax", "rrelu", "rrelu_"]
 
@@ -43,11 +41,10 @@ def rrelu(input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, trainin
         return leaky_relu(input, (lower + upper) / 2, inplace)
     if inplace:
         check_writable("rrelu_", input)
-    low = input.detach() <= 0
-    # A draw for each element that needs one, in double precision whatever the dtype.
-    drawn = rand(int(low.sum().item()), dtype=dtypes.float64, generator=generator)
-    drawn = (drawn * (upper - lower) + lower).to(input.device, input.dtype)
-    made = input * masked_scatter(input.new_ones(input.native.shape), low, drawn)
+    device, native = input.device, input.native
+    options = {"input": device.to_host(native), "low": lower, "high": upper}
+    slopes = draw("rrelu", "slopes", tuple(native.shape), input.dtype, device, generator, **options)
+    made = input * new_tensor(slopes, input.dtype, device)
     return overwrite("rrelu_", input, made) if inplace else made
 
 

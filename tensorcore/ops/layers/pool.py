@@ -98,9 +98,13 @@ _placed_max = Op(
 
 def placed(input: Tensor, found: Any, batched: bool) -> tuple[Tensor, Tensor]:
     """What a kernel found in (batch, channels, *sizes), as tensors: the largest values, recorded, and their flat indices."""
+    recorded = input.node is not None and mode.enabled
+    if not (batched or recorded):
+        view, batched = input.device.kernels["view"], True
+        found = [view(one, shape=one.shape[1:]) for one in found]
     made = new_tensor(found[0], input.dtype, input.device)
     at = new_tensor(found[1], dtypes.int64, input.device)
-    if input.node is not None and mode.enabled:
+    if recorded:
         record(_placed_max, (input,), {"at": at}, made)
     return (made, at) if batched else (made.squeeze(0), at.squeeze(0))
 
@@ -131,6 +135,32 @@ def _batched(op: str, input: Any, ndim: int) -> tuple[Tensor, bool]:
     return (input if batched else input.unsqueeze(0)), batched
 
 
+def _of_one(op: Op, name: str, input: Any, *window: Any) -> Tensor | None:
+    """The pool of an image of floats without a batch dim, which its array gets and loses again; None of all others.
+
+    Args:
+        window: what ``_placed`` takes behind the sizes.
+    """
+    if type(input) is not Tensor or not input.dtype.is_floating_point or (input.node is not None and mode.enabled):
+        return None
+    native, device = input.native, input.device
+    shape = tuple(native.shape)
+    if 0 in shape:
+        return None
+    options, view = _placed(name, shape[1:], *window), device.kernels["view"]
+    whole = view(native, shape=(1, *shape))
+    if whole is None:
+        return None
+    try:
+        made = device.kernels[op.kernel](whole, **options)
+    except MemoryError:  # tried once more, with the caches freed
+        return None
+    return new_tensor(view(made, shape=made.shape[1:]), input.dtype, device)
+
+
+_INTS = {int}
+
+
 def _placed(
     op: str, sizes: Ints, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool, means: Any = None
 ) -> dict[str, Any]:
@@ -140,9 +170,12 @@ def _placed(
         means: of mean values, whether padding counts and what sums are divided by.
     """
     values = (kernel_size, stride, padding, dilation)
-    ints = type(kernel_size) is int and type(padding) is int and type(dilation) is int
-    if ints and (stride is None or type(stride) is int) and type(ceil_mode) is bool:
-        return _checked(op, sizes, *values, ceil_mode, None, means)
+    for one in values:
+        if type(one) is not int and one is not None and (type(one) is not tuple or {*map(type, one)} != _INTS):
+            break
+    else:
+        if type(ceil_mode) is bool:
+            return _checked(op, sizes, *values, ceil_mode, None, means)
     # 2.0 is equal to 2 and no size, so the types are part of the question.
     kinds = tuple([tuple([type(k) for k in one]) if isinstance(one, (tuple, list)) else type(one) for one in values])
     fixed = [tuple(one) if isinstance(one, list) else one for one in values]
@@ -201,6 +234,10 @@ def _checked(
 
 def _max_pool(op: str, ndim: int, input: Tensor, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool,
               return_indices: bool) -> Any:  # fmt: skip
+    if not return_indices and isinstance(input, Tensor) and len(input.native.shape) == ndim + 1:
+        one = _of_one(_max, op, input, kernel_size, stride, padding, dilation, ceil_mode)
+        if one is not None:
+            return one
     input, batched = _batched(op, input, ndim)
     check_real(op, input)
     kind = input.dtype.kind
@@ -249,6 +286,10 @@ def max_pool3d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any
 @before("avg_pool", _checked, _avg, apply)
 def _avg_pool(op: str, ndim: int, input: Tensor, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool,
               count_include_pad: bool, divisor: Any = None, out: Any = None) -> Tensor:  # fmt: skip
+    if divisor is out is None and isinstance(input, Tensor) and len(input.native.shape) == ndim + 1:
+        one = _of_one(_avg, op, input, kernel_size, stride, padding, 1, ceil_mode, (bool(count_include_pad), None))
+        if one is not None:
+            return one
     input, batched = _batched(op, input, ndim)
     if input.dtype.kind == "bool":
         raise UnsupportedDtype(

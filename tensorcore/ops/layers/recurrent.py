@@ -124,10 +124,11 @@ def _is_plain(input: Any, hx: Any, w_ih: Any, w_hh: Any, *biases: Any) -> bool:
     """Whether a step of Elman's network fits together and leaves nothing on a tape: as two products it takes 2 us less."""
     dtype = input.dtype
     given = [input, hx, w_ih, w_hh, *[one for one in biases if one is not None]]
-    if not (dtype in _STEPPED or dtype.is_complex) or not all(
-        [type(one) is Tensor and one.node is None and one.dtype is dtype for one in given]
-    ):
+    if not (dtype in _STEPPED or dtype.is_complex):
         return False
+    for one in given:
+        if type(one) is not Tensor or one.node is not None or one.dtype is not dtype:
+            return False
     features, hidden = input.native.shape[1], hx.native.shape[1]
     return (w_ih.native.shape, w_hh.native.shape) == ((hidden, features), (hidden, hidden)) and all(
         [one.native.shape == (hidden,) for one in given[4:]]

@@ -27,6 +27,7 @@ from tensorcore.ops.linalg.products import matmul
 from tensorcore.ops.operands import NARROW, once_rounded, plain
 from tensorcore.ops.samples import resample as samples
 from tensorcore.ops.shapes.convert import with_channels_of
+from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = ["interpolate", "upsample", "upsample_bilinear", "upsample_nearest"]
@@ -109,6 +110,8 @@ def _wanted(sizes: tuple[int, ...], size: Any, scale_factor: Any, recompute: boo
         return tuple([_scaled(n, scale_factor) for n in sizes]), [by] * ndim
     if type(size) is int:
         return (size,) * ndim, [None] * ndim
+    if type(size) is tuple and len(size) == ndim and {*map(type, size)} == _INTS:
+        return size, [None] * ndim
     given = plain(scale_factor if size is None else size)
     each = [plain(one) for one in given] if isinstance(given, (list, tuple)) else [given] * ndim
     if len(each) != ndim:
@@ -130,6 +133,9 @@ def _wanted(sizes: tuple[int, ...], size: Any, scale_factor: Any, recompute: boo
     return tuple(map(_scaled, sizes, each)), [None] * ndim if recompute else each
 
 
+_INTS = {int}
+
+
 def _scaled(size: int, by: float) -> int:
     made = size * float(by)
     if not abs(made) < 2**63:
@@ -143,25 +149,26 @@ def _scaled(size: int, by: float) -> int:
 def _resized(
     input: Tensor, mode: str, sizes: Any, wanted: Any, scales: Any, align_corners: bool, antialias: bool
 ) -> Tensor:
-    if input.dtype in NARROW and not mode.startswith("nearest"):
+    nearest = mode.startswith("nearest")
+    if input.dtype in NARROW and not nearest:
         return once_rounded(  # type: ignore[no-any-return]
             _resized, input.dtype, input, mode, sizes, wanted, scales, align_corners, antialias
         )
-    whole = not mode.startswith("nearest") and input.dtype is dtypes.uint8
+    whole = not nearest and input.dtype is dtypes.uint8
     # Positions are computed in the precision of the elements, and never in less than single.
     real = np.float32 if input.dtype.is_floating_point and input.dtype.itemsize < 8 else np.float64
     made = input
     # Images of bytes are rounded after each pass, and the last dim goes first.
-    for i, (n, out, by) in reversed(list(enumerate(zip(sizes, wanted, scales, strict=True)))):
-        dim = i + 2
-        if mode.startswith("nearest"):
+    for i in range(len(sizes) - 1, -1, -1):
+        n, out, by, dim = sizes[i], wanted[i], scales[i], i + 2
+        if nearest:
             find = _nearest_of_few if out <= _FEW else _nearest
             made = taken(made, dim, find(n, out, by, mode == "nearest-exact"))
             continue
         if out == n and (antialias or mode in _LINEAR.values()):
             continue
         find = _taps_of_few if out <= _FEW else _taps
-        index, weights = find(mode, n, out, _step(n, out, by, align_corners, real), align_corners, antialias, real)
+        index, weights = find(mode, n, out, by, align_corners, antialias, real)
         made = (
             _bytes_product(made, dim, _as_matrix(index, weights, n)) if whole else _blended(made, dim, index, weights)
         )
@@ -192,8 +199,9 @@ _nearest_of_few = lru_cache(maxsize=128)(_nearest)
 Taps = tuple[np.ndarray, np.ndarray]
 
 
-def _taps(mode: str, n: int, out: int, step: Any, align_corners: bool, antialias: bool, real: Any) -> Taps:
+def _taps(mode: str, n: int, out: int, by: Any, align_corners: bool, antialias: bool, real: Any) -> Taps:
     """For each neighbour (row) of each element of the result (column) its number and its weight."""
+    step = _step(n, out, by, align_corners, real)
     if antialias:
         return _antialiased(n, out, step, mode, real)
     return (_linear_taps if mode in _LINEAR.values() else _cubic_taps)(n, out, step, align_corners, real)
@@ -281,9 +289,18 @@ def _bytes_product(input: Tensor, dim: int, weights: np.ndarray) -> Tensor:
 
 def _blended(input: Tensor, dim: int, index: np.ndarray, weights: np.ndarray) -> Tensor:
     """The elements along one dim that each row of ``index`` numbers, times those weights, added up: in one kernel where there is one."""
-    if input.device.kernels["blend"]:
-        taps = (_on_device(index, input, dtypes.int64), _on_device(weights, input, input.dtype))
-        return apply(_blend, (input, *taps), {"dim": dim})  # type: ignore[no-any-return]
+    device, dtype = input.device, input.dtype
+    kernel = device.kernels["blend"]
+    if kernel:
+        # They are read alone, by the tape too, so that they may lie in the memory that is kept.
+        taps = device.share_host(index), device.share_host(weights.astype(dtype.numpy, copy=False))
+        if input.node is None or not mode.enabled:
+            try:
+                return new_tensor(kernel(input.native, *taps, dim=dim), dtype, device)
+            except MemoryError:  # tried once more, with the caches freed
+                pass
+        made = (new_tensor(taps[0], dtypes.int64, device), new_tensor(taps[1], dtype, device))
+        return apply(_blend, (input, *made), {"dim": dim})  # type: ignore[no-any-return]
     shape = [1] * len(input.native.shape)
     shape[dim] = -1
     parts = [

@@ -20,6 +20,7 @@ from tensorcore.ops.linalg.matrices import (
     failure,
     identity,
     is_recorded,
+    nothing,
     optional,
     stretched,
 )
@@ -187,7 +188,7 @@ def _unpacked(lu: Tensor, pivots: Tensor, data: bool, swaps: bool) -> tuple[Tens
             P = identity(lu, rows, rows).index_select(1, order)  # type: ignore[attr-defined]
         else:
             P = (order.unsqueeze(-2) == arange(rows, device=order.device).unsqueeze(-1)).to(lu.dtype)  # type: ignore[attr-defined]
-    return tuple([lu.new_empty((0,)) if one is None else one for one in (P, L, U)])  # type: ignore[attr-defined, return-value]
+    return tuple([nothing(lu, lu.dtype) if one is None else one for one in (P, L, U)])  # type: ignore[return-value]
 
 
 _order = Op("unpack_pivots", "pivots", "The order of the rows after all swaps.", register=False)

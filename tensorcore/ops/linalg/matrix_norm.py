@@ -11,10 +11,10 @@ from tensorcore.errors import ArgumentTypeError, DimensionError, ShapeError
 from tensorcore.ops import rules
 from tensorcore.ops.kinds import operation
 from tensorcore.ops.linalg.eigen import eigvalsh
-from tensorcore.ops.linalg.matrices import LAPACKS, check_matrix, check_square, twin
+from tensorcore.ops.linalg.matrices import LAPACKS, check_matrix, check_square, is_recorded, twin
 from tensorcore.ops.linalg.solve import inverted
 from tensorcore.ops.linalg.svd import decomposed, svdvals, tolerances
-from tensorcore.ops.operands import plain
+from tensorcore.ops.operands import anywhere, plain
 from tensorcore.ops.pointwise.choice import where
 from tensorcore.ops.reductions.reduce import Dims, over_dims, stored
 from tensorcore.ops.reductions.statistics import as_dtype, vector_norm
@@ -24,16 +24,18 @@ from tensorcore.tensor import Tensor
 __all__ = ["cond", "frobenius_norm", "matrix_norm", "matrix_rank", "norm", "nuclear_norm"]
 
 _OF_VALUES = ("nuc", 2, -2)
-_ORDERS = ("fro", *_OF_VALUES, 1, -1, inf, -inf)
+_SIMPLE = ("fro", 1, -1, inf, -inf)
+_ORDERS = (*_SIMPLE, *_OF_VALUES)
+_KINDS = (str, int, float)
 
 
-def _reduced(op: str, x: Tensor, dim: int, smallest: bool) -> Tensor:
+def _reduced(op: str, x: Tensor, dim: int, smallest: bool, keepdim: bool = False) -> Tensor:
     """The largest number along a dim, 0 of none; or the smallest, of none an error."""
     if x.native.shape[dim]:
-        return x.amin(dim) if smallest else x.amax(dim)  # type: ignore[no-any-return, attr-defined]
+        return x.amin(dim, keepdim) if smallest else x.amax(dim, keepdim)  # type: ignore[no-any-return, attr-defined]
     if smallest:
         raise DimensionError(f"{op}: Expected reduction dim {dim} to have non-zero size, got 0; use another ord")
-    return x.sum(dim)  # type: ignore[no-any-return, attr-defined]
+    return x.sum(dim, keepdim)  # type: ignore[no-any-return, attr-defined]
 
 
 @over_dims(samples=samples.matrix_norm, method=False, name="linalg_matrix_norm")
@@ -45,18 +47,25 @@ def matrix_norm(A: Tensor, ord: Any = "fro", dim: Sequence[int] = (-2, -1), keep
         ord: ``fro`` the root of the sum of squares, ``nuc`` the sum of the singular values, 2 and -2 the largest and
             the smallest of these, 1 and -1 the largest and smallest sum of a column's sizes, inf and -inf of a row's.
     """
-    if (
-        type(ord) is str
-        and ord == "fro"
-        and dim == (-2, -1)
-        and type(A) is Tensor
-        and A.dtype in LAPACKS
-        and dtype is out is None
-    ):
-        ndim = len(A.native.shape)
-        if ndim > 1:
-            return vector_norm(A) if ndim == 2 and not keepdim else vector_norm(A, 2, (ndim - 2, ndim - 1), keepdim)  # type: ignore[no-any-return]
+    usual = type(ord) in _KINDS and ord in _SIMPLE and type(A) is Tensor and A.dtype in LAPACKS
+    if usual and dtype is out is None and type(dim) is tuple and len(dim) == 2:
+        ndim, (rows, columns) = len(A.native.shape), dim
+        if (
+            type(rows) is int is type(columns)
+            and -ndim <= rows < ndim
+            and -ndim <= columns < ndim
+            and (rows - columns) % ndim
+        ):
+            if ord != "fro":
+                return _of_sums("linalg.matrix_norm", A, ord, rows % ndim, columns % ndim, keepdim)
+            return vector_norm(A) if ndim == 2 and not keepdim else vector_norm(A, 2, dim, keepdim)  # type: ignore[no-any-return]
     return stored("linalg.matrix_norm", _matrix_norm("linalg.matrix_norm", A, ord, dim, keepdim, dtype), out)  # type: ignore[no-any-return]
+
+
+def _of_sums(op: str, A: Tensor, ord: float, rows: int, columns: int, keepdim: bool) -> Tensor:
+    """The largest or smallest sum of a column's sizes, or of a row's."""
+    along, over = (rows, columns) if ord in (1, -1) else (columns, rows)
+    return _reduced(op, vector_norm(A, 1, along, keepdim), over - (along < over and not keepdim), ord < 0, keepdim)
 
 
 def _matrix_norm(op: str, A: Tensor, ord: Any, dim: Sequence[int], keepdim: bool, dtype: Any = None) -> Tensor:
@@ -88,8 +97,7 @@ def _matrix_norm(op: str, A: Tensor, ord: Any, dim: Sequence[int], keepdim: bool
         values = decomposed("linalg.svd", A, vectors=False)[0]
         made = values.sum(-1) if ord == "nuc" else _reduced(op, values, -1, ord < 0)  # type: ignore[attr-defined]
     else:
-        along, over = (rows, columns) if abs(ord) == 1 else (columns, rows)
-        made = _reduced(op, A.abs().sum(along), over - (along < over), ord < 0)  # type: ignore[attr-defined]
+        return _of_sums(op, A, ord, rows, columns, keepdim)
     return made.reshape(rules.reduced(shape, (rows, columns), True)) if keepdim else made  # type: ignore[no-any-return]
 
 
@@ -102,6 +110,9 @@ def norm(A: Tensor, ord: Any = None, dim: Dims = None, keepdim: bool = False, *,
     those named), a vector norm along one. ``fro`` and ``nuc`` are matrix norms.
     """
     op = "linalg.norm"
+    plain_vector = type(ord) in (int, float) and type(A) is Tensor and len(A.native.shape) == 1
+    if plain_vector and dim is dtype is out is None:
+        return vector_norm(A, ord, None, keepdim)  # type: ignore[no-any-return]
     if not isinstance(A, Tensor):
         raise ArgumentTypeError(
             f"{op}: expected argument 'input' to be a Tensor, got {A!r}; wrap it in torch.tensor(...)"
@@ -166,6 +177,9 @@ def cond(A: Tensor, p: Any = None, *, out: Tensor | None = None) -> Tensor:
         return stored(op, A.abs().sum((-2, -1)), out)  # type: ignore[no-any-return, attr-defined]
     other, info = inverted(A)
     singular = info != 0
+    if not is_recorded(A) and not anywhere(singular):
+        made = _matrix_norm(op, A, p, (-2, -1), False) * _matrix_norm(op, other, p, (-2, -1), False)
+        return made if out is None else stored(op, made, out)  # type: ignore[no-any-return]
     column = singular.unsqueeze(-1).unsqueeze(-1)  # type: ignore[attr-defined]
     made = _matrix_norm(op, A, p, (-2, -1), False) * _matrix_norm(op, where(column, 0.0, other), p, (-2, -1), False)
     return stored(op, where(singular, inf, made), out)  # type: ignore[no-any-return]

@@ -19,6 +19,7 @@ from tensorcore.ops.reductions.reduce import Dims, over_dims, return_type, store
 from tensorcore.ops.reductions.statistics import vector_norm
 from tensorcore.ops.samples import linalg as samples
 from tensorcore.ops.samples import norm as norms
+from tensorcore.ops.shapes.order import transpose as swapped
 from tensorcore.tensor import Tensor
 
 __all__ = ["cholesky", "lu", "lu_solve", "norm", "pinverse", "qr", "svd", "triangular_solve"]
@@ -82,10 +83,11 @@ def triangular_solve(b: Tensor, A: Tensor, upper: bool = True, transpose: bool =
     wide, shape = check_matrix(op, b, "b"), check_square(op, A)
     check_same(op, b, A, ("b", "A"))
     batch = check_sides(op, shape, wide)
-    if wide[:-2] != shape[:-2]:
-        b, A = stretched(b, batch), stretched(A, batch)
-    made = solved(A.mT if transpose else A, b, upper=upper != transpose, unitriangular=bool(unitriangular))
-    found = _Triangular(made, A.contiguous().clone())  # type: ignore[attr-defined]
+    turned = swapped(A, -2, -1) if transpose else A
+    made = solved(turned, b, upper=upper != transpose, unitriangular=unitriangular)
+    whole: Any = A if batch == shape[:-2] else stretched(A, batch)
+    copy = whole.contiguous()
+    found = _Triangular(made, copy.clone() if copy is whole else copy)
     return found if out is None else stored(op, found, out)
 
 

@@ -133,19 +133,19 @@ def _xlog1py_op(input: Tensor, other: Tensor) -> Tensor:
 @operation(samples=samples.xlogy, writes=True, overwritten=usual_write(OPS["xlogy"], FLOATING, None, numbers=False))
 def xlogy(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """``input * log(other)``: 0 where ``input`` is 0, NaN where ``other`` is NaN."""
-    if out is None and (made := quick_pair("xlogy", input, other)) is not None:
+    if (made := quick_pair("xlogy", input, other, out=out)) is not None:
         return made
     made = _xlogy_op(*(input, other) if alike(input, other) else _two_floats("xlogy", input, other))
-    return made if out is None else store("xlogy", made, out)
+    return made if out is None else store("xlogy", made, out, input, other)
 
 
 @operation(samples=samples.xlogy, method=False)
 def xlog1py(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """``input * log(1 + other)``: 0 where ``input`` is 0, NaN where ``other`` is NaN."""
-    if out is None and (made := quick_pair("xlog1py", input, other)) is not None:
+    if (made := quick_pair("xlog1py", input, other, out=out)) is not None:
         return made
     made = _xlog1py_op(*(input, other) if alike(input, other) else _two_floats("xlog1py", input, other))
-    return made if out is None else store("xlog1py", made, out)
+    return made if out is None else store("xlog1py", made, out, input, other)
 
 
 for _name, _function in (("xlogy", xlogy), ("xlog1py", xlog1py)):

@@ -16,10 +16,10 @@ from tensorcore.ops.kinds import (
     elementwise,
     method,
 )
-from tensorcore.ops.operands import check_tensors
+from tensorcore.ops.operands import PLAIN_FLOATS, check_tensors
 from tensorcore.ops.output import store
 from tensorcore.ops.samples import elementwise as samples
-from tensorcore.tensor import Tensor
+from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = ["ceil", "fix", "floor", "frac", "round", "trunc"]
 
@@ -52,6 +52,14 @@ def round(input: Tensor, *, decimals: int = 0, out: Tensor | None = None) -> Ten
             f'round: "round" with decimals not implemented for {input.dtype.name}, got one; use .float()'
         )
     scale = 10.0 ** abs(decimals)
+    if out is None and input.dtype in PLAIN_FLOATS and input.node is None and type(input) is Tensor:
+        kernels, (first, last) = input.device.kernels, ("mul", "div") if decimals > 0 else ("div", "mul")
+        try:
+            native = kernels[last](kernels["round"](kernels[first](input.native, scale)), scale)
+        except MemoryError:  # tried once more below, with the caches freed
+            native = None
+        if type(native) is input.device.array:
+            return new_tensor(native, input.dtype, input.device)
     made = _round(input * scale) / scale if decimals > 0 else _round(input / scale) * scale
     return made if out is None else store("round", made, out, input)
 

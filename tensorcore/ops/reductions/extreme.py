@@ -145,11 +145,16 @@ _Aminmax = return_type("aminmax", "min max")
 @over_dims(samples=samples.extremes)
 def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False, out: Any = None) -> Any:
     """The smallest and the largest element, of all or along ``dim``, as a named tuple ``(min, max)``."""
-    if dim is out is None and not keepdim and type(input) is Tensor and input.node is None and input.dtype in REAL:
+    if out is None and type(input) is Tensor and input.node is None and input.dtype in REAL:
         native, dtype, device = input.native, input.dtype, input.device
+        shape, options = native.shape, None
+        if dim is None and not keepdim:
+            options = {}
+        elif type(dim) is int and -len(shape) <= dim < len(shape):
+            options = {"dim": (dim % len(shape),), "keepdim": keepdim}
         try:
-            if 0 not in native.shape:
-                least, largest = device.kernels["amin"](native), device.kernels["amax"](native)
+            if options is not None and 0 not in shape:
+                least, largest = device.kernels["amin"](native, **options), device.kernels["amax"](native, **options)
                 return _Aminmax(new_tensor(least, dtype, device), new_tensor(largest, dtype, device))
         except MemoryError:  # the calls below give back what is kept, and try again
             pass
@@ -171,6 +176,11 @@ def _extreme_forms(whole: Op, along: Op, pairwise: str) -> Callable[..., Any]:
     answer = return_type(whole.name)
 
     def call(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Any = None, out: Any = None) -> Any:
+        if type(dim) is int and type(input) is Tensor and other is out is None and input.dtype in REAL:
+            shape = input.native.shape
+            ndim = len(shape) or 1
+            if -ndim <= dim < ndim and 0 not in shape:  # the usual call
+                return answer(*picking(along, input, {"dim": dim % ndim, "keepdim": keepdim}))
         if isinstance(dim, Tensor) and not keepdim:
             other = dim
         if other is not None:

@@ -11,8 +11,9 @@ from tensorcore.ops import rules, samples
 from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import operation
 from tensorcore.ops.operands import check_tensors
+from tensorcore.ops.output import store
 from tensorcore.ops.record import record
-from tensorcore.ops.reductions.extreme import filled, put_back, ties_gradient, values_and_places
+from tensorcore.ops.reductions.extreme import filled, picking, put_back, ties_gradient, values_and_places
 from tensorcore.ops.reductions.reduce import check_real, over_dims, return_type, stored
 from tensorcore.ops.shapes.shape import in_shape
 from tensorcore.tape.mode import mode as thread
@@ -72,7 +73,7 @@ def sort(
         check_tensors("sort", input=input)
     check_real("sort", input)
     at = rules.wrap_dim("sort", dim, len(input.native.shape))
-    options = {"dim": at, "descending": bool(descending), "stable": bool(stable)}
+    options = {"dim": at, "descending": descending, "stable": bool(stable)}
     return values_and_places("sort", _Sort, _sort, input, options, out, input)
 
 
@@ -81,7 +82,10 @@ def argsort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: b
     """Where the elements in order along ``dim`` come from."""
     if type(input) is not Tensor:
         check_tensors("argsort", input=input)
-    return sort(input.detach(), dim, descending, stable)[1]
+    check_real("argsort", input)
+    at = rules.wrap_dim("argsort", dim, len(input.native.shape))
+    input = input if input.node is None else input.detach()
+    return picking(_sort, input, {"dim": at, "descending": descending, "stable": stable})[1]
 
 
 @operation(samples=samples.unary)
@@ -89,7 +93,9 @@ def msort(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The elements in order along the first dim."""
     if type(input) is not Tensor:
         check_tensors("msort", input=input)
-    return stored("msort", sort(input, 0)[0], out)
+    check_real("msort", input)
+    made = picking(_sort, input, {"dim": 0, "descending": False, "stable": False})[0]
+    return made if out is None else store("msort", made, out)
 
 
 @over_dims(samples=samples.top)
@@ -108,7 +114,7 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: boo
         raise ShapeError(
             f"topk: selected index k out of range, got k={k} for a dim of size {shape[at] if shape else 1}; take fewer"
         )
-    options = {"k": k, "dim": at, "largest": bool(largest), "sorted": bool(sorted)}
+    options = {"k": k, "dim": at, "largest": largest, "sorted": sorted}
     return values_and_places("topk", _Topk, _topk, input, options, out, input)
 
 

@@ -62,6 +62,9 @@ _std_mean = Op("std_mean", "input", "Standard deviation and mean.", kernel="var_
                grads=dict(input=_with_mean(_std_gradient)))  # fmt: skip
 
 
+_ROOTS = (_std, _std_mean)
+
+
 def _spread_of(op: Op, input: Tensor, dim: Any, unbiased: Any, keepdim: bool, correction: Any, out: Any) -> Any:
     if type(input) is not Tensor:
         check_tensors(op.name, input=input)
@@ -71,30 +74,28 @@ def _spread_of(op: Op, input: Tensor, dim: Any, unbiased: Any, keepdim: bool, co
         raise ArgumentTypeError(f"{op.name}: expected unbiased or correction, got both; pass correction alone")
     if correction is None:
         correction = 1 if unbiased is None else int(unbiased)
-    correction = factor(op.name, "correction", correction, dtypes.float64)
+    elif type(correction) is not int and type(correction) is not float:
+        correction = factor(op.name, "correction", correction, dtypes.float64)
     if input.dtype.kind not in ("floating", "complex"):
         raise DtypeError(
             f"{op.name}: std and var only support floating point and complex dtypes, got {input.dtype}; convert it "
             "with .float()"
         )
-    dims = None if dim is None else rules.wrap_dims(op.name, dim, len(input.native.shape)) or None
-    if not input.native.shape:
-        dims = None
-    if count_of(tuple(input.native.shape), dims) - correction <= 0:
+    shape = input.native.shape
+    dims = None if dim is None or not shape else rules.wrap_dims(op.name, dim, len(shape)) or None
+    if dim is not None and not shape:
+        rules.wrap_dims(op.name, dim, 0)  # says what is wrong
+    if count_of(shape, dims) - correction <= 0:
         warnings.warn(
             f"{op.name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor "
             "(input "
             f"numel divided by output numel).",
             stacklevel=4,
         )
-    options = {"dim": dims, "keepdim": keepdim, "correction": float(correction)}
-    made = apply(
-        op,
-        (input,),
-        options | {"root": op.name.startswith("std")},
-        dtype=(input.dtype.to_real(), input.dtype) if op.kernel == "var_mean" else input.dtype.to_real(),
-    )
-    return stored(op.name, made, out)
+    options = {"dim": dims, "keepdim": keepdim, "correction": float(correction), "root": op in _ROOTS}
+    real = input.dtype.to_real() if input.dtype.is_complex else input.dtype
+    made = apply(op, (input,), options, dtype=(real, input.dtype) if op.kernel == "var_mean" else real)
+    return made if out is None else stored(op.name, made, out)
 
 
 @over_dims(samples=samples.reduction)
@@ -191,14 +192,19 @@ def vector_norm(x: Tensor, ord: float = 2, dim: Dims = None, keepdim: bool = Fal
         and x.dtype.is_floating_point
         and dtype is out is None
         and type(ord) in (int, float)
-        and 0 < ord < inf
+        and (0 < ord < inf or 0 not in x.native.shape)
     ):
         if dim is None and not keepdim and ord == 2:
             return apply(_norm, (x,), _EUCLIDEAN)  # type: ignore[no-any-return]
         ndim = len(x.native.shape)
+        along: Any = None
         if type(dim) is int and -ndim <= dim < ndim:
-            options = {"p": float(ord), "dim": None if ndim == 1 and not keepdim else (dim % ndim,), "keepdim": keepdim}
-            return apply(_norm, (x,), options)  # type: ignore[no-any-return]
+            along = (dim % ndim,)
+        elif type(dim) is tuple and dim and ndim:
+            along = rules.wrap_dims("linalg.vector_norm", dim, ndim)
+        if along is not None or dim is None:
+            dims = None if along is None or (len(along) == ndim and not keepdim) else along
+            return apply(_norm, (x,), {"p": float(ord), "dim": dims, "keepdim": keepdim})  # type: ignore[no-any-return]
     check_tensors("linalg.vector_norm", x=x)
     if x.dtype.kind not in ("floating", "complex"):
         raise DtypeError(

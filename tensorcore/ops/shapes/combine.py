@@ -105,13 +105,13 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
     """All choices of ``r`` elements of a vector, a row each, in order; with ``with_replacement`` the same one may recur."""
     if type(input) is not Tensor:
         check_tensors("combinations", input=input)
-    if input.ndim != 1:
+    if len(input.native.shape) != 1:
         raise ShapeError(f"combinations: Expect a 1D vector, but got shape {list(input.shape)}; flatten it")
     r = rules.whole("combinations", "r", r)
     if r < 0:
         raise UsageError(f"combinations: Expect a non-negative number, but got {r}; pass 0 or more")
     if not r:
-        return input.new_empty(0)  # type: ignore[attr-defined, no-any-return]
+        return new_tensor(input.device.allocate((0,), input.dtype), input.dtype, input.device)
     n = input.native.shape[0]
     choose: Any = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     count = comb(n + r - 1, r) if with_replacement and n else comb(n, r)

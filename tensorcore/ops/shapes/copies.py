@@ -27,8 +27,11 @@ __all__ = [
 
 def _copying(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     def call(input: Tensor, *args: Any, out: Any = None, **kwargs: Any) -> Any:
-        check_tensors(f"{name}_copy", input=input)
+        if type(input) is not Tensor:
+            check_tensors(f"{name}_copy", input=input)
         made = function(input, *args, **kwargs)
+        if type(made) is Tensor and made.node is None and out is None:
+            return new_tensor(made.device.kernels["contiguous"](made.native), made.dtype, made.device)
         if isinstance(made, tuple):
             if (
                 type(out) in (tuple, list)

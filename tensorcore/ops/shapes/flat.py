@@ -31,7 +31,7 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     if type(input) is not Tensor:
         check_tensors("flatten", input=input)
     shape = input.native.shape
-    if start_dim == 0 and end_dim == -1 and len(shape) > 1 and type(start_dim) is int is type(end_dim):
+    if start_dim == 0 and end_dim == -1 and len(shape) != 1 and type(start_dim) is int is type(end_dim):
         made = _in_a_row(input, prod(shape))
         if made is not None:
             return made

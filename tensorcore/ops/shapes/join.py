@@ -264,7 +264,7 @@ def _fitted(tensors: Any, dim: int, least: int, out: Any) -> Tensor | None:
     """Plain tensors of at least ``least`` dims, one after the other along ``dim``, in ``out`` if there is one; None where something
     is unusual.
 
-    Alike ones that lack the last of those dims are stacked where it would be.
+    Alike ones that lack the last of those dims, or the first ones too, are stacked where it would be.
     """
     found = _fitting(tensors, dim)
     if found is not None and len(found[2]) >= least:
@@ -272,14 +272,18 @@ def _fitted(tensors: Any, dim: int, least: int, out: Any) -> Tensor | None:
         options = {"dim": at, "shape": shape}
     else:
         natives = _alike(tensors)  # type: ignore[assignment]
-        if natives is None or len(natives[0].shape) != least - 1 or not least - 1:
+        lacks = 0 if natives is None else least - len(natives[0].shape)
+        if natives is None or least < 2 or not 0 < lacks < least or (out is not None and lacks > 1):
             return None
-        sizes = natives[0].shape
-        name, shape, options = "stack", (*sizes[:dim], len(natives), *sizes[dim:]), {"dim": dim}
+        sizes, at = natives[0].shape, dim - lacks + 1
+        name, shape, options = "stack", (*sizes[:at], len(natives), *sizes[at:]), {"dim": at}
     if out is not None:
         return out if _into(out, tensors, shape, name, natives, options) else None
     try:
-        native = tensors[0].device.kernels[name](natives, **options)
+        kernels = tensors[0].device.kernels
+        native = kernels[name](natives, **options)
+        if len(native.shape) < least:  # vectors behind one another: a dim of size 1 stands in front
+            native = kernels["view"](native, shape=(1,) * (least - len(native.shape)) + tuple(native.shape))
     except MemoryError:
         return None
     return new_tensor(native, tensors[0].dtype, tensors[0].device)  # type: ignore[no-any-return]

@@ -31,6 +31,9 @@ _show_permuted, _show_transpose, _show_t = (op.view for op in (_permute, _transp
 _SWAP, _KEEP = {"dims": (1, 0)}, ({"dims": ()}, {"dims": (0,)}, {"dims": (0, 1)})
 _ORDERS = [frozenset(permutations(range(ndim))) for ndim in range(5)]
 _REVERSED = [{"dims": tuple(range(ndim - 1, -1, -1))} for ndim in range(5)]
+_MATRICES = [
+    {"dims": (*range(ndim - 2), ndim - 1, ndim - 2)} for ndim in range(5)
+]  # from two dims on: the last two swapped
 
 
 @operation(samples=samples.permute)
@@ -112,10 +115,12 @@ def adjoint(input: Tensor) -> Tensor:
     """The last two dims swapped, and conjugated; a 0-d tensor conjugated."""
     if type(input) is not Tensor:
         check_tensors("adjoint", input=input)
-    if len(input.native.shape) > 1 and not input.dtype.is_complex:
-        return transpose(input, -2, -1)
     ndim = len(input.native.shape)
-    if input.node is None and ndim > 1 and type(input) is Tensor:  # a view that nobody has to know of
+    if 1 < ndim < len(_MATRICES) and not input.dtype.is_complex:
+        return _show_transpose(input, _MATRICES[ndim])  # type: ignore[no-any-return]
+    if (
+        input.dtype.is_complex and input.node is None and ndim > 1 and type(input) is Tensor
+    ):  # a view that nobody has to know of
         kernels = input.device.kernels
         turned = kernels["permute"](input.native, dims=(*range(ndim - 2), ndim - 1, ndim - 2))
         return new_tensor(kernels["conj_physical"](turned), input.dtype, input.device)
@@ -219,8 +224,8 @@ def _transposed(name: str, doc: str) -> None:
             raise ShapeError(
                 f"{name}: expected a matrix or a batch of matrices, got {ndim}-D tensor; use unsqueeze first"
             )
-        if name == "mT" and ndim == 2 and type(self) is Tensor:
-            return _show_transpose(self, _SWAP)  # type: ignore[no-any-return]
+        if 1 < ndim < len(_MATRICES) and type(self) is Tensor and (name == "mT" or not self.dtype.is_complex):
+            return _show_transpose(self, _MATRICES[ndim])  # type: ignore[no-any-return]
         swapped = transpose(self, -2, -1) if ndim > 1 else self
         return swapped.conj() if name in ("H", "mH") and self.dtype.is_complex else swapped  # type: ignore[attr-defined]
 

@@ -167,10 +167,16 @@ def _expanded(op: str, input: Tensor, sizes: tuple[Any, ...]) -> Tensor:
     if extra >= 0 and type(input) is Tensor:
         at = -extra
         for one in wanted:
-            if type(one) is not int or one < 0 or (at >= 0 and shape[at] != one and shape[at] != 1):
+            if (
+                type(one) is not int
+                or (one < 0 and (at < 0 or one != -1))
+                or (at >= 0 and shape[at] not in (1, one) and one != -1)
+            ):
                 break
             at += 1
         else:
+            if -1 in wanted:
+                wanted = tuple([shape[i - extra] if one == -1 else one for i, one in enumerate(wanted)])
             return _show_expanded(input, {"shape": wanted})  # type: ignore[no-any-return]
     wanted = rules.as_shape(op, sizes)
     extra = len(wanted) - len(shape)

@@ -28,6 +28,7 @@ from tensorcore.ops.pointwise.complex import complex, conjugate
 from tensorcore.ops.samples import fourier as samples
 from tensorcore.ops.shapes.arrange import flip
 from tensorcore.ops.shapes.join import cat
+from tensorcore.ops.shapes.pad import pad
 from tensorcore.tensor import Tensor
 
 __all__ = [
@@ -169,17 +170,16 @@ def _as_complex(x: Any) -> Any:
 
 def _resized(op: str, x: Any, dims: Dims, sizes: Sequence[int]) -> Any:
     """The input cut off, or continued by zeros, at the end of each dim."""
+    shape, more = x.native.shape, None
     for dim, size in zip(dims, sizes, strict=True):
-        have = x.native.shape[dim]
         if size < 1:
             raise ShapeError(f"{op}: Invalid number of data points ({size}) specified, got it; pass at least 1")
-        if size < have:
+        if size < shape[dim]:
             x = x.narrow(dim, 0, size)
-        elif size > have:
-            shape = list(x.native.shape)
-            shape[dim] = size - have
-            x = cat([x, x.new_zeros(shape)], dim)
-    return x
+        elif size > shape[dim]:
+            more = more or [0] * (2 * len(shape))
+            more[-2 * dim - 1] = size - shape[dim]  # behind: what stands last is the first dim's
+    return x if more is None else pad(x, tuple(more))
 
 
 def _one(op: str, input: Any, n: int | None, dim: int) -> tuple[Dims, list[int]]:

@@ -82,7 +82,7 @@ def of_two(
     inner = enter(function)
 
     def call(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
-        if out is None and (made := quick_pair(name, input, other, numbers)) is not None:
+        if (made := quick_pair(name, input, other, numbers, out)) is not None:
             return made
         return inner(*check(input, other)) if out is None else inner(*check(input, other), out=out)
 

@@ -317,6 +317,8 @@ static void igammac_f32(const double *numbers, char *const *data, const ptrdiff_
     incomplete_gammas(data, steps, count, true);
 }
 FORMULA_OF(f32, float, zeta, 2, made = (float)hurwitz_zeta(x, y))
+/* The order plus 1, and its factorial with a sign. */
+FORMULA_OF(f32, float, polygamma, 1, made = (float)(numbers[1] * hurwitz_zeta(numbers[0], x)))
 
 /* Euclid's; of the least number of a type, whose size is none of its numbers, in one type more. */
 ALWAYS_INLINE uint64_t common_divisor(uint64_t x, uint64_t y) {
@@ -451,7 +453,7 @@ const formula_loops ISA(formula_loops) = {
            FLOAT_ENTRIES(tanh_backward) FLOAT_ENTRIES(sigmoid_backward) FLOAT_ENTRIES(sinc) FLOAT_ENTRIES(spherical_bessel_j0) SINGLE_ENTRY(bessel_j0)
            SINGLE_ENTRY(bessel_j1) SINGLE_ENTRY(bessel_y0) SINGLE_ENTRY(bessel_y1) FLOAT_ENTRIES(airy_ai)
            SINGLE_ENTRY(modified_bessel_k0) SINGLE_ENTRY(modified_bessel_k1) SINGLE_ENTRY(scaled_modified_bessel_k0)
-           SINGLE_ENTRY(scaled_modified_bessel_k1) SINGLE_ENTRY(igamma) SINGLE_ENTRY(igammac) SINGLE_ENTRY(zeta)
+           SINGLE_ENTRY(scaled_modified_bessel_k1) SINGLE_ENTRY(igamma) SINGLE_ENTRY(igammac) SINGLE_ENTRY(zeta) SINGLE_ENTRY(polygamma)
            SINGLE_ENTRY(erfcx) SINGLE_ENTRY(log_ndtr) SINGLE_ENTRY(ndtri)},
     .squares = {squares_f32, squares_f64},
     .pairs = {pairs_f32, pairs_f64},

@@ -244,14 +244,8 @@ def quick_pair(name: str, input: Any, other: Any, numbers: bool = True, out: Any
     if not kernel:
         return None
     try:
-        x, y = [
-            kernels["full"]((), one, dtype=compute)
-            if type(one) is not Tensor
-            else one.native
-            if one.dtype is compute
-            else kernels["cast"](one.native, dtype=compute)
-            for one in (input, other)
-        ]
+        x, y = [kernels["full"]((), one, dtype=compute) if type(one) is not Tensor else one.native if one.dtype is compute
+                else kernels["cast"](one.native, dtype=compute) for one in (input, other)]  # fmt: skip
         native = kernel(x, y)
     except Exception:  # which the complete call says in words, or finds memory for
         return None

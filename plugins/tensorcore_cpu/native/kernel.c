@@ -296,6 +296,10 @@ static PyObject *kernel_call(PyObject *self, PyObject *const *args, size_t nargs
         return made;
     if (!made && (PyErr_Occurred() || !(made = PyObject_Vectorcall(kernel->fallback, args, nargsf, kwnames))))
         return NULL;
+    if (out >= 0 && kernel->places == PLACES_ALL && made != args[nargs + out] && PyArray_Check(made)) { /* as NumPy says it */
+        Py_DECREF(made);
+        return PyErr_Format(PyExc_ValueError, "%U: could not be broadcast into out, expected it in the result's shape; pass such an array", kernel->name);
+    }
     return !kernel->lay || all_row_major(args, nargs) ? made : laid(kernel, made, args, nargs, kwnames);
 }
 

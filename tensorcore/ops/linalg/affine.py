@@ -9,7 +9,7 @@ from tensorcore import dtypes
 from tensorcore.dtypes import promote_types
 from tensorcore.errors import DtypeError, ShapeError
 from tensorcore.ops import rules
-from tensorcore.ops.calls import PLAIN_FLOATS, apply, apply_into
+from tensorcore.ops.calls import HIGHEST, LOWEST, PLAIN_FLOATS, PLAIN_INTEGERS, apply, apply_into
 from tensorcore.ops.define import Op, same
 from tensorcore.ops.inplace import is_free
 from tensorcore.ops.kinds import COMPLEX, FLOATING, INTEGER, operation
@@ -24,17 +24,7 @@ from tensorcore.ops.linalg.products import (
     rows_of,
 )
 from tensorcore.ops.older import taking_older
-from tensorcore.ops.operands import (
-    HIGHEST,
-    LOWEST,
-    NARROW,
-    PLAIN_INTEGERS,
-    check_optional,
-    check_tensors,
-    factor,
-    lifted,
-    once_rounded,
-)
+from tensorcore.ops.operands import NARROW, check_optional, check_tensors, factor, lifted, once_rounded
 from tensorcore.ops.output import store, written
 from tensorcore.ops.pointwise.added import addcmul
 from tensorcore.ops.record import record
@@ -103,14 +93,11 @@ def _add_product(
             shift = len(made) - len(c)
             if c == made or (shift >= 0 and all([n == 1 or n == made[i + shift] for i, n in enumerate(c)])):
                 kernel = x.device.kernels["addmm"]
+                given, options = (input, x, y), {"beta": beta, "alpha": alpha}
                 if kernel and out is None:
-                    return apply(op, (input, x, y), {"beta": beta, "alpha": alpha})  # type: ignore[no-any-return]
-                if (
-                    kernel
-                    and (done := apply_into(op, (input, x, y), {"beta": beta, "alpha": alpha}, x.dtype, out))
-                    is not None
-                ):
-                    return done
+                    return apply(op, given, options)  # type: ignore[no-any-return]
+                if kernel and (done := apply_into(op, given, options, x.dtype, out)) is not None:
+                    return done  # type: ignore[no-any-return]
     check_tensors(name, input=input, x=x, y=y)
     a, b, c = tuple(x.native.shape), tuple(y.native.shape), tuple(input.native.shape)
     if (len(a), len(b)) != dims:

@@ -119,12 +119,8 @@ def sub(input: Any, other: Any, *late: Any, alpha: Any = 1, out: Tensor | None =
         return older("sub", (input, other, *late), {"out": out}, "alpha")
     if alpha == 1 and alpha is not True:
         return _sub(input, other) if out is None else _sub(input, other, out=out)
-    # Recorded, it is named on the tape.
-    if (
-        one_pass(input, other, alpha)
-        and input.node is other.node is None
-        and (out is None or free_place(out, (input, other)))
-    ):
+    plain = one_pass(input, other, alpha) and input.node is other.node is None  # else it is named on the tape
+    if plain and (out is None or free_place(out, (input, other))):
         return _add_scaled(input, other, alpha=minus(alpha, input.dtype), out=out)
     _no_bool(input, other)
     return _sub(input, _scaled("sub", input, other, alpha), out=out)

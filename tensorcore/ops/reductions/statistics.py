@@ -137,7 +137,10 @@ def _norm_gradient(g: Tensor, input: Tensor, out: Tensor, p: float, dim: Any, ke
     if p == 1:
         return g * _sign(input)
     if p in (inf, -inf):
-        weights = apply(ties, (input.detach().abs(), out.detach()), {"dim": dim, "keepdim": True, "nan": False})
+        size, top = input.detach().abs(), out.detach()
+        if input.dtype.is_complex:  # whose sizes may differ in a bit from those that the norm's kernel saw
+            top = (size.amax if p > 0 else size.amin)(() if dim is None else dim, True)
+        weights = apply(ties, (size, top), {"dim": dim, "keepdim": True, "nan": False})
         return g * _sign(input) * weights
     # Where the norm is 0 the gradient is 0, not 0/0.
     some = (out != 0).to(out.dtype)

@@ -270,14 +270,16 @@ def reflected(op: Op, accepts: frozenset[dtype] | None, result: dtype | None) ->
     floats = PLAIN_FLOATS if accepts is None else PLAIN_FLOATS & accepts
     name, differentiable = op.name, bool(op.grads)
 
+    # Of powers of a number PyTorch rounds it first.
+    halves = frozenset() if op.name == "pow" else NARROW if accepts is None else NARROW & accepts
+
     def call(input: Tensor, other: Any) -> Tensor:
-        if (type(other) is not float and type(other) is not int) or input.dtype not in floats:
+        device, kind = input.device, input.dtype
+        plain = kind in floats or (kind in halves and name in device.narrow_numbers)
+        if (type(other) is not float and type(other) is not int) or not plain:
             return foreign(op, (other, input))
-        device = input.device
         native = device.kernels[name](other, input.native)
-        made = new_tensor(
-            native if type(native) is device.array else device.as_native(native), result or input.dtype, device
-        )
+        made = new_tensor(native if type(native) is device.array else device.as_native(native), result or kind, device)
         if input.node is not None and differentiable and mode.enabled:
             record(op, (other, input), None, made)
         return made

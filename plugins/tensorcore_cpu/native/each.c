@@ -70,8 +70,9 @@ EACH(pick_8, uint64_t, *one = *place)
 #define COUNT(suffix, type)                                                                                   \
     EACH(uncounted_##suffix, type, (void)one; COUNTED(type) = 0)                                              \
     EACH(itself_##suffix, type, (void)one; COUNTED(type) = 1)                                                 \
-    EACH(count_##suffix, type, (void)one; COUNTED(type) += 1)                                                
-#define DIVIDE(suffix, type, quotient)                                                                        \
+    EACH(count_##suffix, type, (void)one; COUNTED(type) += 1)
+#define MEAN(suffix, type, quotient)                                                                        \
+    COUNT(suffix, type)                                                                                       \
     EACH(divide_##suffix, type, (void)one; *place = quotient(*place, COUNTED(type)); COUNTED(type) = 1)
 #define RATIO(a, b) ((a) / (b))
 #define FLOORED(a, b) ((a) / (b) - ((a) % (b) < 0))
@@ -83,20 +84,13 @@ COMBINE(i32, int32_t, +, *, INT32_MIN, INT32_MAX)
 COMBINE(i64, int64_t, +, *, INT64_MIN, INT64_MAX)
 COMBINE(u8, uint8_t, +, *, 0, UINT8_MAX)
 COMBINE(bool, uint8_t, |, &&, 0, 1)
-COUNT(f32, float)
-DIVIDE(f32, float, RATIO)
-COUNT(f64, double)
-DIVIDE(f64, double, RATIO)
-COUNT(i8, int8_t)
-DIVIDE(i8, int8_t, FLOORED)
-COUNT(i16, int16_t)
-DIVIDE(i16, int16_t, FLOORED)
-COUNT(i32, int32_t)
-DIVIDE(i32, int32_t, FLOORED)
-COUNT(i64, int64_t)
-DIVIDE(i64, int64_t, FLOORED)
-COUNT(u8, uint8_t)
-DIVIDE(u8, uint8_t, RATIO)
+MEAN(f32, float, RATIO)
+MEAN(f64, double, RATIO)
+MEAN(i8, int8_t, FLOORED)
+MEAN(i16, int16_t, FLOORED)
+MEAN(i32, int32_t, FLOORED)
+MEAN(i64, int64_t, FLOORED)
+MEAN(u8, uint8_t, RATIO)
 
 /* Complex numbers, which have no order. A quotient is by a complex number, as NumPy and PyTorch have it: beside a part that is infinite
    there is none but NaN. */

@@ -9,6 +9,7 @@ import tensorcore as torch
 import tensorcore.nn.functional as F
 from tensorcore.ops.layers import adaptive_pool, conv, pool
 from tensorcore.ops.shapes import pad
+from tensorcore.shortcuts import in_python
 
 from .test_shortcuts import HUGE, Whole, outcome
 
@@ -148,3 +149,17 @@ def test_the_options_of_an_adjoint_are_the_same_by_both_ways(at, value) -> None:
             assert short == long
             if type(short[0]) is tuple:
                 assert [[type(one) for one in part] for part in short] == [[type(one) for one in part] for part in long]
+
+
+@pytest.mark.parametrize("out", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "int64"])
+@pytest.mark.parametrize("window", [(2, None, 0), ((3, 2), 2, 1), ((2, 2), (1, 2), (0, 1)), (3, (), 0)])
+def test_means_of_windows_are_those_of_the_function(window, dtype, out):
+    """Windows in ints or tuples of them, of any real dtype, into a place too, are what the function in Python makes."""
+    x = (torch.arange(180.0) % 23 - 9).reshape(2, 3, 6, 5).to(getattr(torch, dtype))
+    call = F.avg_pool2d
+    wanted = in_python(pool._avg_pool)("avg_pool2d", 2, x, *window, False, True)
+    place = torch.empty_like(wanted) if out else None
+    made = call(x, *window, out=place)
+    assert made.tolist() == wanted.tolist()
+    assert made is place or not out

@@ -151,16 +151,27 @@ static PyObject *run_batched(const shortcut *self, PyObject *const *args, Py_ssi
     return PyTuple_Pack(2, args[1], Py_True);
 }
 
-/* pool.py: _avg_pool(op, ndim, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor) of floats with a batch
-   dim and windows in ints; it knows _checked, the op and apply */
+/* An int, or a tuple of them. */
+static bool of_ints(PyObject *one) {
+    if (!PyTuple_CheckExact(one))
+        return PyLong_CheckExact(one);
+    bool ints = true;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(one); i++)
+        ints &= PyLong_CheckExact(PyTuple_GET_ITEM(one, i));
+    return ints;
+}
+
+/* pool.py: _avg_pool(op, ndim, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor, out) of real numbers with a
+   batch dim and windows in ints; it knows _checked, the op, apply and apply_into */
 static PyObject *run_avg_pool(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
-    if (nargs < 8 || nargs > 9 || kwnames || (nargs == 9 && args[8] != Py_None) || !PyLong_CheckExact(args[1]) ||
-        !PyLong_CheckExact(args[3]) || (args[4] != Py_None && !PyLong_CheckExact(args[4])) || !PyLong_CheckExact(args[5]) ||
-        !PyBool_Check(args[6]) || !PyBool_Check(args[7]) || !is_whole(args[2]) || !PyArray_CheckExact(SLOT(args[2], NATIVE)))
+    enum { CHECKED, OP, APPLY, APPLY_INTO };
+    if (nargs < 8 || nargs > 10 || kwnames || (nargs > 8 && args[8] != Py_None) || !PyLong_CheckExact(args[1]) || !of_ints(args[3]) ||
+        (args[4] != Py_None && !of_ints(args[4])) || !of_ints(args[5]) || !PyBool_Check(args[6]) || !PyBool_Check(args[7]) ||
+        !is_whole(args[2]) || !PyArray_CheckExact(SLOT(args[2], NATIVE)))
         return NULL;
     PyArrayObject *x = (PyArrayObject *)SLOT(args[2], NATIVE);
     const int ndim = PyArray_NDIM(x);
-    if (ndim != PyLong_AsLong(args[1]) + 2 || (PyArray_TYPE(x) != NPY_FLOAT && PyArray_TYPE(x) != NPY_DOUBLE))
+    if (ndim != PyLong_AsLong(args[1]) + 2 || PyArray_TYPE(x) == NPY_BOOL || PyArray_ISCOMPLEX(x))
         return NULL;
     static PyObject *one;
     Py_INCREF(x); /* a new tuple may collect garbage, whose finalizers may write x.data */
@@ -177,10 +188,12 @@ static PyObject *run_avg_pool(const shortcut *self, PyObject *const *args, Py_ss
     Py_DECREF(x);
     PyObject *means = sizes ? PyTuple_Pack(2, args[7], Py_None) : NULL;
     PyObject *const given[] = {args[0], sizes, args[3], args[4], args[5], one, args[6], Py_None, means};
-    PyObject *options = means ? PyObject_Vectorcall(self->known[0], given, 9, NULL) : NULL;
-    PyObject *inputs = options ? PyTuple_Pack(1, args[2]) : NULL, *const call[] = {self->known[1], inputs, options};
+    PyObject *options = means ? PyObject_Vectorcall(self->known[CHECKED], given, 9, NULL) : NULL, *out = nargs > 9 ? args[9] : Py_None;
+    PyObject *inputs = options ? PyTuple_Pack(1, args[2]) : NULL, *const call[] = {self->known[OP], inputs, options, SLOT(args[2], DTYPE), out};
     if (inputs)
-        made = PyObject_Vectorcall(self->known[2], call, 3, NULL);
+        made = out == Py_None ? PyObject_Vectorcall(self->known[APPLY], call, 3, NULL) : PyObject_Vectorcall(self->known[APPLY_INTO], call, 5, NULL);
+    if (made == Py_None) /* what is unusual about the place is for the function to see */
+        Py_CLEAR(made);
     Py_XDECREF(sizes);
     Py_XDECREF(means);
     Py_XDECREF(options);

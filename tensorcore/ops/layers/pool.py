@@ -283,7 +283,7 @@ def max_pool3d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any
     return _max_pool("max_pool3d", 3, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
-@before("avg_pool", _checked, _avg, apply)
+@before("avg_pool", _checked, _avg, apply, apply_into)
 def _avg_pool(op: str, ndim: int, input: Tensor, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool,
               count_include_pad: bool, divisor: Any = None, out: Any = None) -> Tensor:  # fmt: skip
     if divisor is out is None and isinstance(input, Tensor) and len(input.native.shape) == ndim + 1:

@@ -383,7 +383,7 @@ def multinomial(
         )
     source = (generator or default_generator).host
     device = _drawn_on("multinomial", input.device)
-    if device.array is np.ndarray and device is input.device and out is None:
+    if device.array is np.ndarray and device is input.device and out is None and mode.tracer is None:
         options = {"weights": device.to_host(input.native), "replacement": replacement}
         native = device.random("multinomial", (num_samples,), dtypes.int64, source, **options)
         return new_tensor(native, dtypes.int64, device)  # type: ignore[no-any-return]

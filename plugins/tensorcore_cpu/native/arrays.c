@@ -194,8 +194,10 @@ PyArrayObject *native_empty_complex_ordered(int ndim, const npy_intp *shape, nat
 PyObject *native_with_pairs(PyArrayObject *x, PyArray_Descr *descr, npy_intp step) {
     const int ndim = PyArray_NDIM(x);
     npy_intp shape[NATIVE_DIMS + 1], strides[NATIVE_DIMS + 1];
-    memcpy(shape, PyArray_DIMS(x), (size_t)ndim * sizeof *shape);
-    memcpy(strides, PyArray_STRIDES(x), (size_t)ndim * sizeof *strides);
+    for (int i = 0; i < ndim; i++) {
+        shape[i] = PyArray_DIM(x, i);
+        strides[i] = PyArray_STRIDE(x, i);
+    }
     shape[ndim] = 2;
     strides[ndim] = step;
     PyObject *made = PyArray_NewFromDescr(&PyArray_Type, descr, ndim + 1, shape, strides, PyArray_DATA(x), PyArray_FLAGS(x) & NPY_ARRAY_WRITEABLE, NULL);

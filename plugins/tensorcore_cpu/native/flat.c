@@ -214,10 +214,16 @@ static PyObject *run_xor(const native_kernel *kernel, PyObject *const *args, Py_
         return NULL;
     PyArrayObject *made = (PyArrayObject *)PyArray_ZEROS(of.ndim, of.shape, NPY_UINT64, false);
     const uint64_t *x = PyArray_DATA(of.array);
-    for (npy_intp i = 0; made && i < of.outer * of.count; i++, x += of.inner) {
-        uint64_t *to = (uint64_t *)PyArray_DATA(made) + i / of.count * of.inner;
-        for (npy_intp k = 0; k < of.inner; k++)
-            to[k] ^= x[k];
+    uint64_t *to = made ? PyArray_DATA(made) : NULL;
+    for (npy_intp i = 0; made && i < of.outer; i++, to += of.inner) {
+        uint64_t all = 0; /* of elements side by side, in a register */
+        for (npy_intp j = 0; of.inner == 1 && j < of.count; j++)
+            all ^= *x++;
+        if (of.inner == 1)
+            *to = all;
+        for (npy_intp j = 0; of.inner != 1 && j < of.count; j++, x += of.inner)
+            for (npy_intp k = 0; k < of.inner; k++)
+                to[k] ^= x[k];
     }
     if (!lies)
         Py_DECREF(of.array);

@@ -134,7 +134,7 @@ static PyObject *run_join(const native_kernel *kernel, PyObject *const *args, Py
     if (count > PARTS)
         return NULL;
     for (Py_ssize_t k = 0; k < count; k++) {
-        const native_type one = native_array_type(PyList_GET_ITEM(args[0], k)), part = native_complex_type(PyList_GET_ITEM(args[0], k));
+        const native_type one = native_array_type(PyList_GET_ITEM(args[0], k)), part = one == TYPE_NONE ? native_complex_type(PyList_GET_ITEM(args[0], k)) : TYPE_NONE;
         PyArrayObject *array = (PyArrayObject *)PyList_GET_ITEM(args[0], k);
         if ((one == TYPE_NONE && part == TYPE_NONE) || (first && (one != type || part != parts)))
             return NULL;

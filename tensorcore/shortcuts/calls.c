@@ -206,9 +206,9 @@ static PyObject *run_added_over(const shortcut *self, PyObject *const *args, Py_
     return answer;
 }
 
-/* Whether tensors are arrays of one dtype and device, none of them recorded, that fit along the dim, which is counted from the
-   front then; their arrays, and the sizes of all of them together. */
-static bool fit(PyObject *const *tensors, Py_ssize_t count, long *dim, PyObject *natives, npy_intp *sizes, int *ndim) {
+/* Whether tensors are arrays of one dtype and device, none of them recorded, that fit along the dim, or along a new one where they are
+   stacked; it is counted from the front then. Their arrays, and the sizes of all of them together, without a new dim. */
+static bool fit(PyObject *const *tensors, Py_ssize_t count, bool stacked, long *dim, PyObject *natives, npy_intp *sizes, int *ndim) {
     for (Py_ssize_t k = 0; k < count; k++) {
         PyObject *one = tensors[k];
         if (!is_whole(one) || SLOT(one, NODE) != Py_None || SLOT(one, DTYPE) != SLOT(tensors[0], DTYPE) ||
@@ -217,47 +217,78 @@ static bool fit(PyObject *const *tensors, Py_ssize_t count, long *dim, PyObject 
         PyArrayObject *array = (PyArrayObject *)SLOT(one, NATIVE);
         if (!k) {
             *ndim = PyArray_NDIM(array);
-            *dim += *dim < 0 ? *ndim : 0;
-            if (*dim < 0 || *dim >= *ndim)
+            *dim += *dim < 0 ? *ndim + stacked : 0;
+            if (*dim < 0 || *dim >= *ndim + stacked)
                 return false;
             memcpy(sizes, PyArray_DIMS(array), (size_t)*ndim * sizeof *sizes);
-            sizes[*dim] = 0;
+            if (!stacked)
+                sizes[*dim] = 0;
         }
-        if (PyArray_NDIM(array) != *ndim || __builtin_add_overflow(sizes[*dim], PyArray_DIM(array, (int)*dim), sizes + *dim))
+        if (PyArray_NDIM(array) != *ndim || (!stacked && __builtin_add_overflow(sizes[*dim], PyArray_DIM(array, (int)*dim), sizes + *dim)))
             return false;
         for (int i = 0; i < *ndim; i++)
-            if (i != *dim && PyArray_DIM(array, i) != sizes[i])
+            if ((stacked || i != *dim) && PyArray_DIM(array, i) != sizes[i])
                 return false;
         PyList_SET_ITEM(natives, k, Py_NewRef(array));
     }
     return count > 0;
 }
 
-/* join.py: _fitting(tensors, dim). The list is new before anything is looked at: it may collect garbage, whose finalizers may
-   write to what is joined. */
-static PyObject *run_fitting(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
-    if (nargs != 2 || kwnames || !(PyTuple_CheckExact(args[0]) || PyList_CheckExact(args[0])) || !PyLong_CheckExact(args[1]))
+/* The arrays of a list of such tensors; NULL for others, and with an exception. The list is new before anything is looked at: it may
+   collect garbage, whose finalizers may write to what is joined. */
+static PyObject *fitting(PyObject *tensors, PyObject *given_dim, bool stacked, long *dim, npy_intp *sizes, int *ndim) {
+    int overflow = 0;
+    if (!(PyTuple_CheckExact(tensors) || PyList_CheckExact(tensors)) || (given_dim && !PyLong_CheckExact(given_dim)))
         return NULL;
-    int overflow, ndim = 0;
-    long dim = PyLong_AsLongAndOverflow(args[1], &overflow);
+    *dim = given_dim ? PyLong_AsLongAndOverflow(given_dim, &overflow) : 0;
+    const Py_ssize_t count = PySequence_Fast_GET_SIZE(tensors);
+    PyObject *natives = PyList_New(count);
+    if (natives && (overflow || PySequence_Fast_GET_SIZE(tensors) != count ||
+                    !fit(PySequence_Fast_ITEMS(tensors), count, stacked, dim, natives, sizes, ndim)))
+        Py_CLEAR(natives);
+    return natives;
+}
+
+/* join.py: _fitting(tensors, dim) */
+static PyObject *run_fitting(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    int ndim = 0;
+    long dim;
     npy_intp sizes[NPY_MAXDIMS];
-    const Py_ssize_t count = PySequence_Fast_GET_SIZE(args[0]);
-    PyObject *natives = PyList_New(count), *shape = NULL;
-    if (natives && !overflow && PySequence_Fast_GET_SIZE(args[0]) == count &&
-        fit(PySequence_Fast_ITEMS(args[0]), count, &dim, natives, sizes, &ndim))
-        shape = PyTuple_New(ndim);
-    for (int i = 0; shape && i < ndim; i++) {
-        PyObject *size = PyLong_FromSsize_t(sizes[i]);
-        if (size)
-            PyTuple_SET_ITEM(shape, i, size);
-        else
-            Py_CLEAR(shape);
-    }
+    PyObject *natives = nargs == 2 && !kwnames ? fitting(args[0], args[1], false, &dim, sizes, &ndim) : NULL;
+    PyObject *shape = natives ? tuple_of(sizes, ndim) : NULL;
     if (!shape) {
         Py_XDECREF(natives);
         return NULL;
     }
     return Py_BuildValue("(NlN)", natives, dim, shape);
+}
+
+/* join.py: cat(tensors, dim=0) and stack of them; it knows the kernel's name, and the names of its options: the dim, and of cat the shape */
+static PyObject *run_joined(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    enum { NAME, WORDS };
+    const Py_ssize_t more = kwnames ? PyTuple_GET_SIZE(kwnames) : 0;
+    if (nargs < 1 || nargs + more > 2 || (more && PyTuple_GET_ITEM(kwnames, 0) != shortcut_names[A_DIM]) || counts(INFERENCE))
+        return NULL;
+    int ndim = 0;
+    long dim;
+    npy_intp sizes[NPY_MAXDIMS];
+    const bool stacked = PyTuple_GET_SIZE(self->known[WORDS]) == 1;
+    PyObject *natives = fitting(args[0], nargs + more == 2 ? args[1] : NULL, stacked, &dim, sizes, &ndim), *made = NULL;
+    if (!natives)
+        return NULL;
+    PyObject *first = PySequence_Fast_GET_ITEM(args[0], 0), *dtype = Py_NewRef(SLOT(first, DTYPE)), *device = Py_NewRef(SLOT(first, DEVICE));
+    PyObject *given[3] = {natives, PyLong_FromLong(dim), stacked ? NULL : tuple_of(sizes, ndim)};
+    PyObject *native = given[1] && (stacked || given[2]) ? run_kernel(device, self->known[NAME], given, 1, self->known[WORDS]) : NULL;
+    if (native)
+        made = new_tensor(native, dtype, device);
+    else if (PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_MemoryError))
+        PyErr_Clear(); /* the function makes room, and asks again */
+    Py_XDECREF(native);
+    for (int i = 0; i < 3; i++)
+        Py_XDECREF(given[i]);
+    Py_DECREF(dtype);
+    Py_DECREF(device);
+    return made;
 }
 
 /* split.py: _keys(dim, cuts) */
@@ -296,5 +327,5 @@ static PyObject *run_keys(const shortcut *self, PyObject *const *args, Py_ssize_
 
 const shortcut_spec call_shortcuts[] = {
     {"new_tensor", run_new_tensor}, {"apply", run_apply}, {"add_product", run_add_product}, {"added_over", run_added_over}, {"fused", run_fused},
-    {"fitting", run_fitting}, {"keys", run_keys}, {NULL, NULL},
+    {"fitting", run_fitting}, {"joined", run_joined}, {"keys", run_keys}, {NULL, NULL},
 };

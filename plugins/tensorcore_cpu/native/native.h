@@ -337,8 +337,9 @@ int boxes_init(void);
 extern const native_spec bins_kernels[];
 int bins_init(void);
 
-extern const native_spec runs_kernels[];
-int runs_init(void);
+extern const native_spec renorm_kernels[], unique_kernels[];
+int renorm_init(void);
+int unique_init(void);
 
 extern const native_spec columns_kernels[];
 int columns_init(void);

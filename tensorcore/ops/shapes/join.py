@@ -151,6 +151,7 @@ def _into(out: Any, tensors: Any, shape: tuple[int, ...], name: str, natives: li
 
 
 @operation(method=False, samples=samples.cat)
+@before("joined", "cat", ("dim", "shape"))
 def cat(tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor | None = None, axis: int | None = None) -> Tensor:
     """Tensors one after the other along ``dim``; their other sizes are equal. Empty vectors are left out."""
     if axis is not None:
@@ -224,6 +225,7 @@ def concatenate(
 
 
 @operation(method=False, samples=samples.stack)
+@before("joined", "stack", ("dim",))
 def stack(tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor | None = None, axis: int | None = None) -> Tensor:
     """Tensors of one shape along a new dim at ``dim``."""
     if axis is not None:

@@ -1,7 +1,7 @@
 /* The loops of slices that are shortened to a norm. */
 #include "loop.h"
 
-#include "../runs.h"
+#include "../renorm.h"
 
 #include <math.h>
 
@@ -73,4 +73,4 @@ enum { SLICES = 64 }; /* at a time, whose roots and factors are made side by sid
 SHORTEN(f32, float)
 SHORTEN(f64, double)
 
-const runs_loops ISA(runs_loops) = {.shorten = {shorten_f32, shorten_f64}};
+const renorm_loops ISA(renorm_loops) = {.shorten = {shorten_f32, shorten_f64}};

@@ -1,15 +1,14 @@
-/* Distinct bytes and slices, runs of equal ones, and slices shortened to a norm. */
-#include "runs.h"
-
+/* Distinct bytes and slices, and runs of equal ones. */
+#include "nonzero.h"
 #include "rows.h"
 
 #include <string.h>
 
-DECLARE_LOOPS(runs_loops, runs_loops);
+DECLARE_LOOPS(nonzero_loops, nonzero_loops);
 
-static const runs_loops *loops;
+static const nonzero_loops *loops;
 
-enum { DIM, P, MAXNORM, OUT, OPTIONS };
+enum { DIM, OPTIONS };
 static PyObject *names[OPTIONS];
 
 /* How many runs there are; the first element of each, the run that each element belongs to, and how long they are. NaN is equal to
@@ -52,6 +51,16 @@ RUNS(b64, uint64_t, ITSELF)
      : TYPE_SIZE[type] == 2   ? name##_b16(x, __VA_ARGS__)                                                    \
      : TYPE_SIZE[type] == 4   ? name##_b32(x, __VA_ARGS__)                                                    \
                               : name##_b64(x, __VA_ARGS__))
+
+/* (values, inverse, lengths); NULL where one is missing, or has no place. */
+static PyObject *all_three(PyArrayObject *values, PyArrayObject *inverse, PyArrayObject *lengths) {
+    if (values && inverse && lengths)
+        return Py_BuildValue("NNN", values, inverse, lengths);
+    Py_XDECREF(values);
+    Py_XDECREF(inverse);
+    Py_XDECREF(lengths);
+    return NULL;
+}
 
 /* Slices along a dim, as rows one after the other */
 
@@ -173,12 +182,7 @@ static PyObject *unique_slices(PyArrayObject *x, native_type type, int dim, bool
     Py_DECREF(lines);
     if (lengths && dim)
         Py_SETREF(values, with_dim_at(values, 0, dim));
-    if (lengths && values)
-        return Py_BuildValue("NNN", values, inverse, lengths);
-    Py_XDECREF(values);
-    Py_XDECREF(inverse);
-    Py_XDECREF(lengths);
-    return NULL;
+    return all_three(values, inverse, lengths);
 }
 
 /* The dim that is asked for, -1 for none; false where it is no dim of an array that has elements. */
@@ -207,29 +211,11 @@ static PyObject *run_unique_consecutive(const native_kernel *kernel, PyObject *c
     if (values && lengths && inverse)
         OF_TYPE(runs, PyArray_DATA(x), count, PyArray_DATA(values), PyArray_DATA(inverse), PyArray_DATA(lengths));
     Py_DECREF(x);
-    if (values && lengths && inverse)
-        return Py_BuildValue("NNN", values, inverse, lengths);
-    Py_XDECREF(values);
-    Py_XDECREF(lengths);
-    Py_XDECREF(inverse);
-    return NULL;
+    return all_three(values, inverse, lengths);
 }
 
-/* Distinct slices in order, or distinct elements of one byte: where each element is among them, and how often each occurs. No byte needs sorting. */
-static PyObject *run_unique(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
-    PyObject *options[OPTIONS] = {NULL};
-    const native_type type = nargs == 1 ? native_array_type(args[0]) : TYPE_NONE;
-    long dim;
-    if (type == TYPE_NONE || (kwnames && !native_options(args, nargs, kwnames, names, OPTIONS, options)) ||
-        !read_dim((PyArrayObject *)args[0], options[DIM], &dim))
-        return NULL;
-    if (dim >= 0)
-        return ROW_ORDERS[type] ? unique_slices((PyArrayObject *)args[0], type, (int)dim, true) : NULL;
-    if (type != TYPE_I8 && type != TYPE_U8 && type != TYPE_BOOL)
-        return NULL;
-    PyArrayObject *x = native_dense(args[0]);
-    if (!x)
-        return NULL;
+/* Distinct bytes in order, where each element is among them, and how often each occurs: counted, not sorted. */
+static PyObject *unique_bytes(PyArrayObject *x, native_type type) {
     enum { BYTES = 256, WAYS = 4 }; /* neighbours are often equal, and would wait for each other's counts */
     const uint8_t *data = PyArray_DATA(x), first = type == TYPE_I8 ? 128 : 0;
     const npy_intp count = PyArray_SIZE(x);
@@ -245,20 +231,13 @@ static PyObject *run_unique(const native_kernel *kernel, PyObject *const *args, 
             counts[0][k] += counts[way][k];
         found += counts[0][k] > 0;
     }
-    /* Of other bytes that are seen as bools several may be true. */
-    const bool several = type == TYPE_BOOL && found > (counts[0][0] > 0) + 1;
-    for (int k = 2; several && k < BYTES; k++) {
-        counts[0][1] += counts[0][k];
-        counts[0][k] = 0;
-    }
-    found = several ? (counts[0][0] > 0) + 1 : found;
     PyArrayObject *values = native_empty(1, &found, type), *lengths = native_empty(1, &found, TYPE_I64);
     PyArrayObject *inverse = native_empty(PyArray_NDIM(x), PyArray_DIMS(x), TYPE_I64);
     if (values && lengths && inverse) {
         npy_intp at = 0;
         for (int k = 0; k < BYTES; k++) {
             const uint8_t byte = (uint8_t)(first + k);
-            places[byte] = several && k > 1 ? places[1] : at;
+            places[byte] = at;
             if (counts[0][byte]) {
                 ((uint8_t *)PyArray_DATA(values))[at] = byte;
                 ((int64_t *)PyArray_DATA(lengths))[at++] = counts[0][byte];
@@ -267,76 +246,56 @@ static PyObject *run_unique(const native_kernel *kernel, PyObject *const *args, 
         for (i = 0; i < count; i++)
             ((int64_t *)PyArray_DATA(inverse))[i] = places[data[i]];
     }
-    Py_DECREF(x);
-    if (values && lengths && inverse)
-        return Py_BuildValue("NNN", values, inverse, lengths);
-    Py_XDECREF(values);
-    Py_XDECREF(lengths);
-    Py_XDECREF(inverse);
-    return NULL;
+    return all_three(values, inverse, lengths);
 }
 
-typedef struct {
-    runs_shorten shorten;
-    shorten_run of;
-} renorm_run;
-
-static void run_slices(void *context, npy_intp begin, npy_intp end) {
-    const renorm_run *run = context;
-    run->shorten(&run->of, begin, end);
+/* The same of bools, of which every byte but 0 is true. */
+static PyObject *unique_bools(PyArrayObject *x) {
+    const uint8_t *data = PyArray_DATA(x);
+    const npy_intp count = PyArray_SIZE(x), trues = loops->count[0](data, count, false), falses = count - trues;
+    const npy_intp found = (trues > 0) + (falses > 0);
+    PyArrayObject *values = native_empty(1, &found, TYPE_BOOL), *lengths = native_empty(1, &found, TYPE_I64);
+    PyArrayObject *inverse = native_empty(PyArray_NDIM(x), PyArray_DIMS(x), TYPE_I64);
+    if (values && lengths && inverse) {
+        uint8_t *value = PyArray_DATA(values);
+        int64_t *length = PyArray_DATA(lengths), *place = PyArray_DATA(inverse);
+        value[0] = !falses;
+        length[0] = falses ? falses : trues;
+        if (found > 1) {
+            value[1] = true;
+            length[1] = trues;
+        }
+        for (npy_intp i = 0; i < count; i++)
+            place[i] = data[i] && falses;
+    }
+    return all_three(values, inverse, lengths);
 }
 
-static PyObject *run_renorm(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+/* Distinct slices, or distinct elements of one byte. */
+static PyObject *run_unique(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     PyObject *options[OPTIONS] = {NULL};
-    renorm_run run;
-    shorten_run *of = &run.of;
-    const native_type type = nargs == 1 && kwnames ? native_real_type(args[0]) : TYPE_NONE;
-    if (type == TYPE_NONE || !native_options(args, nargs, kwnames, names, OPTIONS, options) || !options[DIM] ||
-        !PyLong_CheckExact(options[DIM]) || !native_double(options[P], &of->p) || (of->p != 1 && of->p != 2) ||
-        !native_double(options[MAXNORM], &of->most) || !PyArray_SIZE((PyArrayObject *)args[0]))
+    const native_type type = nargs == 1 ? native_array_type(args[0]) : TYPE_NONE;
+    long dim;
+    if (type == TYPE_NONE || (kwnames && !native_options(args, nargs, kwnames, names, OPTIONS, options)) ||
+        !read_dim((PyArrayObject *)args[0], options[DIM], &dim))
         return NULL;
-    const long dim = PyLong_AsLong(options[DIM]);
-    if (dim < 0 || dim >= PyArray_NDIM((PyArrayObject *)args[0])) {
-        PyErr_Clear();
+    if (dim >= 0)
+        return ROW_ORDERS[type] ? unique_slices((PyArrayObject *)args[0], type, (int)dim, true) : NULL;
+    if (type != TYPE_I8 && type != TYPE_U8 && type != TYPE_BOOL)
         return NULL;
-    }
-    const bool place = !native_is_none(options[OUT]);
-    PyArrayObject *out = (PyArrayObject *)options[OUT], *given = (PyArrayObject *)args[0];
-    if (place && (native_real_type(options[OUT]) != type || !PyArray_ISWRITEABLE(out) || !PyArray_SAMESHAPE(out, given)))
-        return NULL;
-    /* Where slices are written one after the other, and read by then. */
-    const bool there = place && PyArray_ISCARRAY(out) && (out == given || !native_overlap(out, given));
     PyArrayObject *x = native_dense(args[0]);
-    PyArrayObject *made = there ? (PyArrayObject *)Py_NewRef(options[OUT]) : x ? native_empty(PyArray_NDIM(x), PyArray_DIMS(x), type) : NULL;
-    if (made) {
-        native_around(x, (int)dim, &of->before, &of->after);
-        of->n = PyArray_DIM(x, dim);
-        of->from = PyArray_BYTES(x);
-        of->to = PyArray_BYTES(made);
-        run.shorten = loops->shorten[type];
-        native_parallel(of->n, native_grain(1 << 14, of->before * of->after), run_slices, &run);
-    }
+    PyObject *made = !x ? NULL : type == TYPE_BOOL ? unique_bools(x) : unique_bytes(x, type);
     Py_XDECREF(x);
-    if (made && place && !there) {
-        const bool written = !PyArray_CopyInto(out, made);
-        Py_DECREF(made);
-        made = written ? (PyArrayObject *)Py_NewRef(options[OUT]) : NULL;
-    }
-    return (PyObject *)made;
+    return made;
 }
 
-int runs_init(void) {
-    loops = PICK(runs_loops);
-    static const char *const words[OPTIONS] = {"dim", "p", "maxnorm", "out"};
-    for (int i = 0; i < OPTIONS; i++)
-        if (!names[i] && !(names[i] = PyUnicode_InternFromString(words[i])))
-            return -1;
-    return 0;
+int unique_init(void) {
+    loops = PICK(nonzero_loops);
+    return names[DIM] || (names[DIM] = PyUnicode_InternFromString("dim")) ? 0 : -1;
 }
 
-const native_spec runs_kernels[] = {
+const native_spec unique_kernels[] = {
     {"unique", run_unique, NULL},
     {"unique_consecutive", run_unique_consecutive, NULL},
-    {"renorm", run_renorm, NULL},
     {NULL, NULL, NULL},
 };

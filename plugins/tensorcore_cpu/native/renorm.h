@@ -1,6 +1,6 @@
 /* Slices shortened to a norm: the loops that each instruction set fills. */
-#ifndef TENSORCORE_NATIVE_RUNS_H
-#define TENSORCORE_NATIVE_RUNS_H
+#ifndef TENSORCORE_NATIVE_RENORM_H
+#define TENSORCORE_NATIVE_RENORM_H
 
 #include "types.h"
 
@@ -13,10 +13,10 @@ typedef struct {
 } shorten_run;
 
 /* Makes the slices [begin, end) of n. */
-typedef void (*runs_shorten)(const shorten_run *run, ptrdiff_t begin, ptrdiff_t end);
+typedef void (*renorm_shorten)(const shorten_run *run, ptrdiff_t begin, ptrdiff_t end);
 
 typedef struct {
-    runs_shorten shorten[2]; /* TYPE_F32, TYPE_F64 */
-} runs_loops;
+    renorm_shorten shorten[2]; /* TYPE_F32, TYPE_F64 */
+} renorm_loops;
 
 #endif

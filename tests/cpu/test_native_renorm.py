@@ -5,7 +5,7 @@ import pytest
 
 import tensorcore
 
-from .native import assert_same, awkward, kernel, layouts, needs_native
+from .native import kernel, needs_native
 
 pytestmark = [needs_native, pytest.mark.usefixtures("isa")]
 

@@ -3,8 +3,6 @@
 import numpy as np
 import pytest
 
-import tensorcore
-
 from .native import assert_same, awkward, kernel, layouts, needs_native
 
 pytestmark = [needs_native, pytest.mark.usefixtures("isa")]

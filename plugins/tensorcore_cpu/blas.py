@@ -21,6 +21,7 @@ from typing import Any
 __all__ = ["describe", "find_mkl", "get_threads", "prepare", "set_threads", "wanted"]
 
 _NAME = "libmkl_rt.so*"
+_asked: list[int] = []  # the count of threads that was set last, if any was
 
 
 @functools.cache
@@ -70,10 +71,24 @@ def describe(library: Any) -> str:
 
 
 def set_threads(count: int) -> None:
-    """Let NumPy's products use up to ``count`` threads; nothing happens where it has another BLAS than OpenBLAS."""
+    """Let NumPy's products use up to ``count`` threads, and LAPACK's factorisations, but no more than there are processors.
+
+    Nothing happens where these are another library's than OpenBLAS.
+    """
+    _asked[:] = [count]
     setter = _function("set")
     if setter is not None:
         setter(ctypes.c_int(count))
+    _set_lapack_threads(count)
+
+
+def _set_lapack_threads(count: int) -> None:
+    """Those of SciPy's OpenBLAS, once it is loaded. They wait for one another in loops: more than processors would take turns at that."""
+    lapack = sys.modules.get("scipy.linalg.cython_lapack")
+    setter = None if lapack is None else _function("set", str(lapack.__file__))
+    if setter is not None:
+        here = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        setter(ctypes.c_int(min(count, here)))
 
 
 def get_threads() -> int:
@@ -105,6 +120,8 @@ def _lapack() -> dict[str, Any] | None:
     except ImportError:
         return None
     getter = _function("get", cython_lapack.__file__)
+    if _asked:
+        _set_lapack_threads(_asked[0])
     address = None if getter is None else ctypes.cast(getter, ctypes.c_void_p).value
     return {**cython_blas.__pyx_capi__, **cython_lapack.__pyx_capi__, "get_threads": address}
 

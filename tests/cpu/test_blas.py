@@ -185,3 +185,21 @@ def test_products_of_what_is_not_there():
     with pytest.raises(ValueError, match=r"native\.products: expected own, or mkl where it is installed, got 'atlas'"):
         native.products("atlas")
     assert native.products() == before
+
+
+@needs_native
+@pytest.mark.parametrize("first", ["tc.set_num_threads(1)", "tc.linalg.svd(tc.rand(40, 40)); tc.set_num_threads(1)"])
+def test_factorisations_use_as_many_threads_as_asked(first):
+    """LAPACK, which is loaded at the first factorisation, takes the count that was set before, and one that is set later."""
+    program = f"""
+import os, tensorcore as tc
+from tensorcore_cpu import blas
+{first}
+tc.linalg.svd(tc.rand(40, 40))
+from scipy.linalg import cython_lapack
+get = blas._function("get", cython_lapack.__file__)
+print(1 if get is None else get())
+tc.set_num_threads(999)
+print(1 < get() < 999 if get and tc.get_num_threads() > 1 and len(os.sched_getaffinity(0)) > 1 else True)
+"""
+    assert run(program) == ["1", "True"]

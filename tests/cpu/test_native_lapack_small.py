@@ -218,3 +218,87 @@ def test_triangles_of_more_rows(dtype, n, count):
             given[...] = factor
             for unit in (False, True):
                 agree("solve_triangular", given, right, upper=upper, left=True, unitriangular=unit)
+
+
+ROTATED = [(1, 1), (2, 2), (3, 3), (4, 4), (7, 7), (8, 8), (13, 13), (16, 16)]
+
+
+def right_angles(vectors):
+    """How far from the identity the products of the columns are, in roundings."""
+    made = vectors.swapaxes(-1, -2).astype(np.float64) @ vectors - np.eye(vectors.shape[-1])
+    return abs(made).max() / np.finfo(vectors.dtype).eps
+
+
+@pytest.mark.parametrize("dtype", "fd")
+@pytest.mark.parametrize("size", ROTATED)
+def test_eigenvalues_by_rotations(dtype, size):
+    """Values, columns and what they give again are right to 2 n roundings of the largest value, by either triangle alone,
+    with the same values without columns; equal eigenvalues, zeros, and matrices far from 1 included."""
+    n, eps = size[0], np.finfo(dtype).eps
+    random = np.random.default_rng(7)
+    x = random.standard_normal((37, n, n))
+    x += x.swapaxes(-1, -2)
+    q = np.linalg.qr(random.standard_normal((n, n)))[0]
+    x[:3] = np.eye(n), np.ones((n, n)), np.zeros((n, n))
+    x[3] = (q * np.repeat([1.0, 2.0], n)[:n]) @ q.T  # each eigenvalue many times
+    x[4] *= 1e20
+    x[5] *= 1e-18
+    x = np.tril(x.astype(dtype))
+    x += np.tril(x, -1).swapaxes(-1, -2)
+    wide = np.linalg.eigvalsh(x.astype(np.float64))
+    largest = abs(wide).max(-1, keepdims=True) + np.finfo(dtype).tiny
+    for upper in (False, True):
+        read = np.tri(n, dtype=bool).T if upper else np.tri(n, dtype=bool)
+        given = np.where(read, x, np.nan).astype(dtype)
+        values, info, vectors = kernel("eigh")[0](given, upper=upper, vectors=True)
+        assert not info.any()
+        assert (abs(values - wide) / largest).max() <= 2 * n * eps
+        assert right_angles(vectors) <= 2 * n
+        again = (vectors.astype(np.float64) * values[:, None]) @ vectors.swapaxes(-1, -2)
+        assert (abs(again - x) / largest[..., None]).max() <= 2 * n * eps
+        np.testing.assert_array_equal(kernel("eigh")[0](given, upper=upper, vectors=False)[0], values)
+
+
+@pytest.mark.parametrize("dtype", "fd")
+@pytest.mark.parametrize("size", [*ROTATED, (5, 3), (3, 5), (32, 16), (16, 32), (9, 1), (1, 9)])
+def test_singular_values_by_rotations(dtype, size):
+    """Values, both sides and what they give again are right to 2 n roundings of the largest value, of columns and of rows,
+    for matrices of any rank and scale; the values by themselves too."""
+    eps, most = np.finfo(dtype).eps, max(size)
+    random = np.random.default_rng(7)
+    x = random.standard_normal((37, *size))
+    x[0], x[1] = 0, 1
+    x[2, -1] = x[2, 0]
+    x[3] *= 1e20
+    x[4] *= 1e-18
+    x[5] *= 10.0 ** random.uniform(-7, 0, size[-1])
+    x = x.astype(dtype)
+    wide = np.linalg.svd(x.astype(np.float64), compute_uv=False)
+    largest = wide.max(-1, keepdims=True) + np.finfo(dtype).tiny
+    values, info, u, vh = kernel("svd")[0](x, full=False, vectors=True)
+    assert not info.any()
+    assert (abs(values - wide) / largest).max() <= 2 * most * eps
+    assert right_angles(u) <= 3 * most
+    assert right_angles(vh.swapaxes(-1, -2)) <= 3 * most
+    again = (u.astype(np.float64) * values[:, None]) @ vh
+    assert (abs(again - x) / largest[..., None]).max() <= 2 * most * eps
+    alone = kernel("svd")[0](x, full=False, vectors=False)[0]
+    assert (abs(alone - wide) / largest).max() <= 2 * most * eps  # what is too small for its vector went another way
+
+
+@pytest.mark.parametrize("dtype", "fd")
+@pytest.mark.parametrize("n", [2, 3, 8, 12])
+def test_no_bit_of_a_rotated_matrix_depends_on_others(n, dtype):
+    """A matrix by itself, or four of more rows, have the bits, and so the signs, that they have among others, some of which
+    have no answer."""
+    x = np.random.default_rng(8).standard_normal((37, n, n)).astype(dtype)
+    x = x + x.swapaxes(-1, -2)
+    x[9, 0, 0] = np.nan
+    for name, options in (("eigh", {"upper": False, "vectors": True}), ("svd", {"full": True, "vectors": True})):
+        run = kernel(name)[0]
+        whole = run(x, **options)
+        assert not np.delete(whole[1], 9).any()  # the ninth is LAPACK's, which finds no fault with some sizes
+        some = 1 if n <= 8 else 4
+        for begin in range(12, 37 - some, 5):
+            for got, expected in zip(run(x[begin : begin + some], **options), whole, strict=True):
+                np.testing.assert_array_equal(got, expected[begin : begin + some])

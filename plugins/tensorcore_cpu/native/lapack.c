@@ -291,7 +291,7 @@ void lapack_room_keep(lapack_job *job, const void *work, int reals, int ints) {
 /* Bytes; multiplications that are worth a thread; and from which on BLAS may share a matrix out itself; the least that go side by side. Where it has threads of its
    own, a batch is one thread's here: threads that each ask for threads wait for one another. Their count is left alone, because
    to change it takes memory from the calls that run. */
-enum { NEAR = 4096, WORK = 1 << 15, WHOLE = 1 << 20, FEWEST = 4 };
+enum { NEAR = 4096, WORK = 1 << 15, WHOLE = 1 << 20, FEWEST = 4, ROTATED_ALONE = 8 };
 
 static void run(void *context, npy_intp begin, npy_intp end) {
     lapack_job *job = context;
@@ -373,4 +373,10 @@ const lapack_small_real *lapack_small_of(const lapack_job *job, int rows) { retu
 void lapack_side_by_side(lapack_job *job, unsigned (*together)(const lapack_job *job, npy_intp i, int count), int rows, npy_intp count) {
     job->lanes = rows <= LAPACK_TOGETHER && (count >= FEWEST || job->small) ? lapack_loops_of(job) : NULL;
     job->together = job->lanes ? together : NULL;
+}
+
+void lapack_by_rotations(lapack_job *job, unsigned (*together)(const lapack_job *job, npy_intp i, int count), npy_intp count) {
+    const int most = job->rows > job->columns ? job->rows : job->columns;
+    if (job->least <= LAPACK_SMALL && (job->least <= ROTATED_ALONE || count >= FEWEST))
+        lapack_side_by_side(job, together, most, count > FEWEST ? count : FEWEST);
 }

@@ -117,4 +117,8 @@ const lapack_small_real *lapack_loops_of(const lapack_job *job);
    all of a call go the same way, so that no bit depends on who shares a group. */
 void lapack_side_by_side(lapack_job *job, unsigned (*together)(const lapack_job *job, npy_intp i, int count), int rows, npy_intp count);
 
+/* The same for real matrices of which a vector's worth is rotated as fast as LAPACK takes one, up to 16 columns or rows: one by itself too, where it
+   has up to 8, so that its vectors have the signs that they have in a batch. */
+void lapack_by_rotations(lapack_job *job, unsigned (*together)(const lapack_job *job, npy_intp i, int count), npy_intp count);
+
 #endif

@@ -44,6 +44,10 @@ typedef struct {
                            const lapack_group *right, int columns, void *made);
     /* `wide` columns of Q, column after column, and rows of R, row after row. */
     unsigned (*qr_together)(const lapack_group *of, int rows, int columns, int wide, void *q, void *r);
+    /* Of symmetric ones, of which a triangle is read: values from the smallest on, with vectors, column after column, where there is room. */
+    unsigned (*eigh_together)(const lapack_group *of, int n, bool upper, void *values, void *vectors);
+    /* Singular values from the largest on, with as many columns of U and rows of the adjoint of V, both column after column. */
+    unsigned (*svd_together)(const lapack_group *of, int rows, int columns, void *values, void *u, void *vh);
 } lapack_small_real;
 
 typedef struct {

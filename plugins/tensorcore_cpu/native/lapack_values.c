@@ -149,6 +149,16 @@ static void svd_one(const lapack_job *job, npy_intp i, char *scratch) {
                                  &job->room.work, ints, info);
 }
 
+/* Those that have no answer there, or none that is exact enough, go through LAPACK. */
+static unsigned svd_together(const lapack_job *job, npy_intp i, int count) {
+    const lapack_group group = lapack_group_at(&job->x, i, count);
+    const bool vectors = job->options[0] != 'N';
+    memset(job->info + i, 0, (size_t)count * sizeof *job->info);
+    return job->lanes->svd_together(&group, job->rows, job->columns, job->values + i * job->least * real_size(job),
+                                    vectors ? at(job->made, job, i, (npy_intp)job->rows * job->least) : NULL,
+                                    vectors ? at(job->more, job, i, (npy_intp)job->least * job->columns) : NULL);
+}
+
 static void ask_svd(lapack_job *job) {
     npy_cdouble answer, x;
     int info, ints;
@@ -170,7 +180,10 @@ static PyObject *run_svd(const native_kernel *kernel, PyObject *const *args, Py_
     if (nargs != 1 || !lapack_options(args, nargs, kwnames, options) || !lapack_bool(options[LAPACK_FULL], &full) ||
         !lapack_bool(options[LAPACK_VECTORS], &vectors) || !lapack_begin(&job, args[0]))
         return NULL;
-    job.options[0] = !vectors ? 'N' : full ? 'A' : 'S';
+    job.options[0] = !vectors ? 'N' : full && job.rows != job.columns ? 'A' : 'S';
+    const npy_intp matrices = lapack_count(&job.x);
+    if (job.options[0] != 'A')
+        lapack_by_rotations(&job, svd_together, matrices);
     if (!lapack_room_known(&job, job.rows, job.columns, job.options[0], 0))
         ask_svd(&job);
     set_scratch(&job, (npy_intp)job.rows * job.columns * job.size);
@@ -187,7 +200,7 @@ static PyObject *run_svd(const native_kernel *kernel, PyObject *const *args, Py_
         job.more = vectors ? PyArray_BYTES(made[3]) : NULL;
     }
     const int count = vectors ? 4 : 2;
-    return lapack_finish(&job, lapack_count(&job.x), 16.0 * job.rows * job.columns * job.least, made, count, count);
+    return lapack_finish(&job, matrices, 16.0 * job.rows * job.columns * job.least, made, count, count);
 }
 
 /* Eigenvalues of Hermitian matrices */
@@ -209,6 +222,14 @@ static void eigh_one(const lapack_job *job, npy_intp i, char *scratch) {
               &job->room.reals, ints_of(job, scratch), &job->room.ints, job->info + i);
 }
 
+/* Those that have no answer there go through LAPACK. */
+static unsigned eigh_together(const lapack_job *job, npy_intp i, int count) {
+    const lapack_group group = lapack_group_at(&job->x, i, count);
+    memset(job->info + i, 0, (size_t)count * sizeof *job->info);
+    return job->lanes->eigh_together(&group, job->rows, job->options[1] == 'U', job->values + i * job->rows * real_size(job),
+                                     job->options[0] == 'V' ? at(job->made, job, i, (npy_intp)job->rows * job->rows) : NULL);
+}
+
 static PyObject *run_eigh(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     PyObject *options[LAPACK_OPTIONS];
     lapack_job job = {.one = eigh_one, .routine = SYEVD};
@@ -218,6 +239,8 @@ static PyObject *run_eigh(const native_kernel *kernel, PyObject *const *args, Py
         return NULL;
     job.options[0] = vectors ? 'V' : 'N';
     job.options[1] = upper ? 'U' : 'L';
+    const npy_intp matrices = lapack_count(&job.x);
+    lapack_by_rotations(&job, eigh_together, matrices);
     if (!lapack_room_known(&job, job.rows, job.options[0], job.options[1], 0)) {
         npy_cdouble answer, x, most = {0};
         int info, ints = 0;
@@ -234,7 +257,7 @@ static PyObject *run_eigh(const native_kernel *kernel, PyObject *const *args, Py
         job.made = vectors ? PyArray_BYTES(made[2]) : NULL;
     }
     const int count = vectors ? 3 : 2;
-    return lapack_finish(&job, lapack_count(&job.x), 8.0 * job.rows * job.rows * job.rows, made, count, count);
+    return lapack_finish(&job, matrices, 8.0 * job.rows * job.rows * job.rows, made, count, count);
 }
 
 /* Eigenvalues of any square matrix, as complex numbers: `number` is not 0 where vectors are wanted. */

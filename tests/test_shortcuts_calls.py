@@ -144,3 +144,38 @@ def test_calls_are_recorded_by_both_ways(grads, options, hooks) -> None:
                         node.out is None,
                     ]
             assert repr(found[0]) == repr(found[1])
+
+
+@pytest.mark.parametrize("name", ["sum", "mean", "amax", "min"])
+@pytest.mark.parametrize("shape", [(2, 3), (), (0, 2)])
+@pytest.mark.parametrize(
+    "given",
+    [(), (1,), (-2, True), (None, True), ((1, 0),), ([0], False), ((0, 0),), ((),), (2,), (HUGE,), (True,), (0, 1)],
+)
+def test_reductions_are_made_by_both_ways(name, shape, given) -> None:
+    """By position and by name, with a place and with a gradient; dims that are none, or there twice, are looked at closer."""
+    short = getattr(torch, name)
+    x, named = (
+        torch.arange(6.0)[: 6 if shape == (2, 3) else 0 if shape else 1].view(shape),
+        dict(zip(("dim", "keepdim"), given, strict=False)),
+    )
+
+    def placed(function, *args):
+        place = torch.empty(3)
+        made = function(*args, out=place)
+        return made is place, place
+
+    def gradient(function, *args):
+        leaf = args[0].clone().requires_grad_()
+        made = function(leaf, *args[1:])
+        made.sum().backward()
+        return made.node.op.name, made.node.options["dim"], made.node.options["keepdim"], leaf.grad
+
+    for ask in (
+        lambda function, *args: function(*args),
+        lambda function, *args: function(args[0], **named),
+        placed,
+        gradient,
+    ):
+        if ask is not placed or name != "min" or not given:
+            assert repr(outcome(ask, short, x, *given)) == repr(outcome(ask, short.__wrapped__, x, *given))

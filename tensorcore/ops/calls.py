@@ -189,12 +189,12 @@ def reduction(op: Op, accepts: frozenset[dtype], slow: Callable[..., Tensor], di
         accepts: the dtypes whose result has the same dtype.
         slow: takes every other call, with the same parameters and ``dtype=``, ``out=`` and whatever else it knows.
         dims: whether a call with an int as ``dim`` runs here too, else only the one without arguments.
+
+    The short way of such calls stands before it, see ``reduced_way``.
     """
     name, keeps, keeps_out, differentiable = op.kernel, op.keeps_inputs, op.keeps_out, bool(op.grads)
 
     def call(input: Tensor, dim: Any = None, keepdim: bool = False, **rest: Any) -> Any:
-        if len(rest) == 1 and "out" in rest and (done := placed(rest["out"], input, dim, keepdim)) is not None:
-            return done
         if rest or type(input) is not Tensor or input.dtype not in accepts:
             if hasattr(type(input), "instead"):
                 return input.instead(op.name, (input, dim), rest | {"keepdim": keepdim})
@@ -249,18 +249,6 @@ def reduction(op: Op, accepts: frozenset[dtype], slow: Callable[..., Tensor], di
             elif mode.enabled:
                 record(op, (input,), {"dim": dim, "keepdim": keepdim}, made)
         return made
-
-    into = place_way(op, accepts, None, store=store)
-
-    def placed(out: Any, input: Any, dim: Any, keepdim: Any) -> Any:
-        """The call with ``out``; None where that is unusual."""
-        if dim is None and keepdim is False:
-            return into(out, input)
-        if type(dim) is int and dims and type(input) is Tensor and type(keepdim) is bool:
-            ndim = len(input.native.shape)
-            if -ndim <= dim < ndim:
-                return into(out, input, dim=(dim % ndim,), keepdim=keepdim)
-        return None
 
     return call
 

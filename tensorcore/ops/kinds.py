@@ -8,12 +8,13 @@ from typing import Any
 from tensorcore import dtypes
 from tensorcore.dtypes import dtype
 from tensorcore.errors import ArgumentTypeError, UnsupportedDtype
-from tensorcore.ops.calls import apply_into, binary, reflected, unary
-from tensorcore.ops.define import OPS, Op
+from tensorcore.ops.calls import binary, reflected, unary
+from tensorcore.ops.define import Op
 from tensorcore.ops.inplace import elementwise_inplace, inplace, usual_write
 from tensorcore.ops.mixed import elementwise as slow
 from tensorcore.ops.mixed import foreign
 from tensorcore.ops.operands import PLAIN_FLOATS, result_type
+from tensorcore.ops.output import store
 from tensorcore.ops.record import record
 from tensorcore.ops.shapes.views import viewing
 from tensorcore.ops.shortage import again
@@ -235,9 +236,6 @@ def quick_pair(name: str, input: Any, other: Any, numbers: bool = True, out: Any
     compute = _meets_in(input, other, numbers)
     if compute is None:
         return None
-    if out is not None:
-        alike = type(input) is Tensor is type(other) and input.dtype is other.dtype is compute
-        return apply_into(OPS[name], (input, other), {}, compute, out) if alike else None  # type: ignore[no-any-return]
     device = (input if type(input) is Tensor else other).device
     kernels = device.kernels
     kernel = kernels[name]
@@ -249,7 +247,10 @@ def quick_pair(name: str, input: Any, other: Any, numbers: bool = True, out: Any
         native = kernel(x, y)
     except Exception:  # which the complete call says in words, or finds memory for
         return None
-    return new_tensor(native, compute, device) if type(native) is device.array else None
+    if type(native) is not device.array:
+        return None
+    made = new_tensor(native, compute, device)
+    return made if out is None else store(name, made, out, input, other)  # type: ignore[no-any-return]
 
 
 def alias(name: str, function: Callable[..., Any]) -> Callable[..., Any]:

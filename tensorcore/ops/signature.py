@@ -40,7 +40,7 @@ _PLACES = frozenset([
     "bmm", "cat", "clamp", "column_stack", "complex", "concat", "cross", "cummax", "cummin", "cumprod", "cumsum", "div", "dot",
     "dstack", "frexp", "gather", "hstack", "index_select", "isneginf", "isposinf", "kthvalue", "linalg_cross", "linear",
     "log_softmax", "logcumsumexp", "max", "mean", "min", "mm", "mode", "mv", "nansum", "polar", "searchsorted", "signbit",
-    "softmax", "sort", "stack", "sub", "sum", "take", "topk", "tril", "triu", "vstack", "where",
+    "softmax", "sort", "stack", "sub", "sum", "take", "topk", "tril", "triu", "vstack", "where", "xlog1py", "xlogy",
 ])  # fmt: skip
 _KINDS |= {f"{one} | None": wanted for one, wanted in _KINDS.items()}
 _NUMPY = (("axis", "dim"), ("keepdims", "keepdim"))

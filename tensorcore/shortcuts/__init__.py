@@ -22,6 +22,7 @@ __all__ = [
     "product_way",
     "properties",
     "reason",
+    "reduced_way",
     "usual_way",
 ]
 
@@ -113,6 +114,19 @@ def placed_way(function: Callable[..., Any], title: str, store: Callable[..., An
         title, store: ``store(title, result, out)`` is where ``out`` has to take the result's shape.
     """
     return before("placed", function, title, store)(_no_place)
+
+
+def reduced_way(
+    op: Any, again: Callable[..., Any], accepts: frozenset[Any], dims: bool, store: Callable[..., Any]
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """A decorator: the usual calls before a reduction of a tensor of those dtypes, whose result is of its dtype, or goes into ``out``.
+
+    Args:
+        again: asks a kernel that found no memory a second time.
+        dims: whether a call with dims is usual too.
+        store: ``store(title, result, out)`` is where ``out`` has to take the result's shape.
+    """
+    return before("reduced", op, op.kernel, accepts, None, again, frozenset(), False, store, frozenset(), dims)
 
 
 def product_way(

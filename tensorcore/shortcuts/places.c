@@ -89,7 +89,7 @@ static PyObject *answered(PyObject *store, PyObject *op, PyObject *done, PyObjec
 /* calls.py: the usual call of an op that puts its result into a tensor: (out, input[, others], options by their names); it knows what the
    usual way of the op does, whether the result has the operands' shape, and what stores one of another shape than that of `out`. None
    where it is not one, or where the kernel raises. */
-static PyObject *run_into(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+PyObject *place_call(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     enum { OP, ALIKE = 6, STORE };
     PyObject *given[MOST_ARGUMENTS], *out = args[0], *done = NULL;
     const Py_ssize_t count = nargs - 1, options = kwnames ? PyTuple_GET_SIZE(kwnames) : 0;
@@ -299,5 +299,5 @@ static PyObject *run_placed(const shortcut *self, PyObject *const *args, Py_ssiz
 }
 
 const shortcut_spec place_shortcuts[] = {
-    {"into", run_into}, {"apply_into", run_apply_into}, {"store", run_store}, {"placed", run_placed}, {"free_place", run_free_place}, {NULL, NULL},
+    {"into", place_call}, {"apply_into", run_apply_into}, {"store", run_store}, {"placed", run_placed}, {"free_place", run_free_place}, {NULL, NULL},
 };

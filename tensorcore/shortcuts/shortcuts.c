@@ -14,7 +14,7 @@ static const char *const NAME_TEXTS[NAMES] = {
     "several", "unrecorded", "input_shape", "enabled", "key", "params", "array", "as_native", "offset", "dim1", "dim2", "addmm", "beta", "alpha",
     "type", "levels", "own_generator", "random", "device", "host", "_default", "copy",
     "_lock", "_capsule", "_unused", "_normal", "acquire", "release", "allocate", "full", "process", "threads", "draw_over", "generator", "share_host", "wraps", "traits",
-    "keeps_inputs", "needed_for", "keeps_out", "capabilities", "values", "to_host", "narrow_numbers", "from_host", "dim", "promoted", "takes_out",
+    "keeps_inputs", "needed_for", "keeps_out", "capabilities", "values", "to_host", "narrow_numbers", "from_host", "dim", "promoted", "takes_out", "keepdim", "out",
 };
 static const char *const TENSOR_NAMES[SLOTS] = {"native", "dtype", "device", "node", "version", "trail", "inference"};
 static const char *const VERSION_NAMES[VERSION_SLOTS] = {"count", "stamp", "views", "limit"};
@@ -196,7 +196,8 @@ static PyTypeObject shortcut_type = {
 
 static PyObject *before(PyObject *module, PyObject *args) {
     const shortcut_spec *const tables[] = {view_shortcuts, part_shortcuts, call_shortcuts, check_shortcuts, pointwise_shortcuts, window_shortcuts,
-                                           literal_shortcuts, asked_shortcuts, making_shortcuts, record_shortcuts, write_shortcuts, place_shortcuts, reading_shortcuts, state_shortcuts, mixed_shortcuts};
+                                           literal_shortcuts, asked_shortcuts, making_shortcuts, record_shortcuts, write_shortcuts, place_shortcuts, reading_shortcuts, state_shortcuts, mixed_shortcuts,
+                                           reduction_shortcuts};
     const char *name;
     PyObject *function, *known[KNOWN] = {NULL};
     if (!PyArg_ParseTuple(args, "sO|OOOOOOOOOO", &name, &function, &known[0], &known[1], &known[2], &known[3], &known[4], &known[5],

@@ -20,8 +20,9 @@ from tensorcore.ops.output import store
 from tensorcore.ops.pointwise.choice import where
 from tensorcore.ops.pointwise.complex import conjugate
 from tensorcore.ops.record import record
+from tensorcore.ops.shortage import again
 from tensorcore.ops.signature import checked
-from tensorcore.shortcuts import before
+from tensorcore.shortcuts import before, reduced_way
 from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor, new_tensor
 
@@ -120,6 +121,7 @@ def check_floating(op: str, *tensors: Tensor) -> None:
 def closure(op: Op, accepts: Any, slow: Callable[..., Any], calls: Any, dims: bool = True) -> Callable[..., Any]:
     call = functools.wraps(slow)(reduction(op, accepts, checked(slow, op.name, numpy=True), dims))
     call.__name__ = call.__qualname__ = op.name
+    call = reduced_way(op, again, accepts, dims, store)(call)
     entry = Op(op.name, "input", slow.__doc__ or "", samples=calls, kind="reduction")
     entry.function = call
     return install(call, op.name)

@@ -104,6 +104,55 @@ def test_products_with_a_sum_are_made_by_both_ways(c, recorded) -> None:
                 assert (made[0].tolist(), type(made[0].grad_fn)) == (made[1].tolist(), type(made[1].grad_fn))
 
 
+@pytest.mark.parametrize("dtype", [torch.int64, torch.uint8])
+def test_factors_of_whole_numbers_are_cut_off_by_both_ways(dtype) -> None:
+    """Beside integers, with a place and without; those that not every integer dtype has are looked at closer."""
+    x, y = torch.arange(6, dtype=dtype).view(2, 3), torch.arange(9, dtype=dtype).view(3, 3)
+    for beta, alpha in ((1, 2.9), (0.5, 127), (-1, 1), (1, 300), (True, 1), (1, HUGE), (1, float("nan"))):
+        for place in (None, x, y[:2]):
+            found = [outcome(f, _addmm, y[:2] * 2, x, y, (2, 2), beta, alpha, None if place is None else place.clone())
+                     for f in (_add_product, _add_product.__wrapped__)]  # fmt: skip
+            assert repr(found[0]) == repr(found[1])
+
+
+SCATTERED = {
+    "scatter": lambda way, x, at, **to: way(x, 1, at, x, **to),
+    "scatter of a number": lambda way, x, at, **to: way(x, dim=1, index=at, value=2.5, **to),
+    "scatter_add": lambda way, x, at, **to: way(x, 0, at, x * 2, **to),
+    "scatter_reduce": lambda way, x, at, **to: way(x, 0, at, x * 2, "amax", include_self=False, **to),
+    "index_add": lambda way, x, at, **to: way(x, 0, at[0, :2], x[:2], alpha=2, **to),
+    "masked_fill": lambda way, x, at, **to: way(x, at > 0, 1.5, **to),
+    "put": lambda way, x, at, **to: way(x, at, x, True, **to),
+}
+
+
+@pytest.mark.parametrize("name", SCATTERED)
+@pytest.mark.parametrize("at", [1, 0, 7])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.complex64, torch.int64])
+def test_copies_that_are_written_to_are_made_by_both_ways(name, at, dtype) -> None:
+    """New ones, those of a place, which may be of another shape or the input itself, and those with a history; and what is outside."""
+    short, ask = getattr(torch, name.split()[0]), SCATTERED[name]
+    x, index = torch.arange(6).view(2, 3).to(dtype), torch.full((2, 3), at)
+
+    def placed(way, shape):
+        place = torch.empty(shape, dtype=dtype)
+        return ask(way, x, index, out=place) is place, place
+
+    def itself(way):
+        place = x.clone()
+        return ask(way, place, index, out=place), place
+
+    def recorded(way):
+        made = ask(way, x.clone().requires_grad_(), index)
+        return made, made.grad_fn.options
+
+    for look in (
+        lambda way: ask(way, x, index), lambda way: ask(way, x, index, out=None), lambda way: placed(way, (2, 3)),
+        lambda way: placed(way, (5,)), lambda way: placed(way, (0,)), itself, recorded,
+    ):  # fmt: skip
+        assert repr(outcome(look, short)) == repr(outcome(look, short.__wrapped__))
+
+
 _FORMULAS = [
     dict(a=lambda g: g),
     dict(a=lambda g, b: g * b),

@@ -61,7 +61,8 @@ def checked(function: Callable[..., Any], title: str, numpy: bool = False) -> An
         function.__qualname__ = title  # what Python says of a wrong argument
     looks, parameters = _looks(function, title), parameters_of(function)
     # What is drawn is drawn once, and what is called most looks at ``out`` itself: it has no frame to spare.
-    places = "out" in parameters and "generator" not in parameters and title not in _PLACES
+    own = title in _PLACES or getattr(function, "sees_out", False)
+    places = "out" in parameters and "generator" not in parameters and not own
     if not looks and not numpy and not places:
         return function
     scope: dict[str, Any] = {"function": function, "not_bool": not_bool}

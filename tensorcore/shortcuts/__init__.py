@@ -19,6 +19,7 @@ __all__ = [
     "learn",
     "place_way",
     "placed_way",
+    "product_place_way",
     "product_way",
     "properties",
     "reason",
@@ -134,6 +135,13 @@ def product_way(
 ) -> Callable[..., Any]:
     """The same of a product of two tensors of so many dims."""
     return before("product", op, kernel, accepts, None, *dims, _traits(op), again, frozenset())(_nothing)
+
+
+def product_place_way(
+    op: Any, kernel: str, accepts: frozenset[Any], dims: tuple[int, int], store: Callable[..., Any]
+) -> Callable[..., Any]:
+    """The same into ``out``, which comes first, as ``place_way`` says."""
+    return before("product_into", op, kernel, accepts, None, *dims, False, store, frozenset())(_no_place)
 
 
 def fused_way(kernel: str, again: Callable[..., Any]) -> Callable[..., Any]:

@@ -138,11 +138,21 @@ PyObject *asked_again(PyObject *again, PyObject *device, PyObject *name, PyObjec
    function in Python has to look. `again` asks a kernel that found no memory a second time. */
 PyObject *known_call(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *options, PyObject *again);
 
+/* apply(op, inputs, options, dtype=dtype), where formulas are told `told` instead of the options; `record` is the function. NULL without
+   an exception where apply has to look, and as apply raises. */
+PyObject *apply_call(PyObject *record, PyObject *op, PyObject *given, PyObject *options, PyObject *told, PyObject *dtype);
+
 /* Whether the call is on the tape now, where its op has formulas; false with nothing done where the function in Python has to look. */
 bool recorded_call(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *options, PyObject *made);
 
 /* The usual call of an op that puts its result into a tensor, see place_way; None where it is not one, or where the kernel raises. */
 PyObject *place_call(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames);
+
+/* apply_into(op, tensors, options, dtype, out), and what stores a result of another shape. */
+PyObject *apply_into_call(PyObject *store, PyObject *op, PyObject *tensors, PyObject *options, PyObject *dtype, PyObject *out);
+
+/* The function's results of args[1:] and the keywords in the tensors of args[0], as "placed" says. */
+PyObject *placed_call(PyObject *function, PyObject *title, PyObject *store, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames);
 
 /* What `other` holds in the dtype of `input`, where such a call of the op was made before and gives that dtype; NULL for others. */
 PyObject *known_operand(PyObject *op, PyObject *input, PyObject *other);

@@ -22,7 +22,7 @@ from tensorcore.ops.record import record
 from tensorcore.ops.samples import nn as samples
 from tensorcore.ops.shapes.shape import in_shape
 from tensorcore.ops.shortage import again
-from tensorcore.shortcuts import placed_way, product_way
+from tensorcore.shortcuts import product_place_way, product_way
 from tensorcore.tape.mode import makers, mode
 from tensorcore.tensor import Tensor, new_tensor
 
@@ -218,9 +218,10 @@ def _of_dims(op: Op, second: str, dims: tuple[int, int], text: str, doc: str, ca
     first_dims, other_dims = dims
     inner, batched = -2 if other_dims > 1 else -1, first_dims == 3
     usual = product_way(op, "matmul", again, _FIELDS | INTEGER, dims)
+    into = product_place_way(op, "matmul", _FIELDS | INTEGER, dims, store)
 
     def call(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-        if (done := usual(input, other) if out is None else placed(out, input, other)) is not None:
+        if (done := usual(input, other) if out is None else into(out, input, other)) is not None:
             return done  # type: ignore[no-any-return]
         if (
             type(input) is Tensor
@@ -253,7 +254,6 @@ def _of_dims(op: Op, second: str, dims: tuple[int, int], text: str, doc: str, ca
     call.__annotations__ = {second if one == "other" else one: text for one, text in call.__annotations__.items()}
     call.__name__ = call.__qualname__ = op.name
     call.__doc__ = doc
-    placed = placed_way(call, op.name, store)
     return operation(samples=calls, name=op.name)(call)
 
 

@@ -300,13 +300,13 @@ def test_a_lack_of_memory_is_met_by_the_function(monkeypatch) -> None:
 
     def short_of_memory(*natives, **options):
         calls.append(1)
-        if len(calls) < 3:
+        if len(calls) < 2:
             raise MemoryError
         return kernel(*natives, **options)
 
     monkeypatch.setitem(x.device.kernels, "permute", short_of_memory)
     assert apply(_permute, (x,), {"dims": (1, 0)}).tolist() == [[1, 1], [1, 1]]
-    assert len(calls) == 3
+    assert len(calls) == 2
 
 
 def test_a_tensor_that_changes_while_its_kernel_is_found(monkeypatch) -> None:

@@ -195,6 +195,68 @@ def test_calls_are_recorded_by_both_ways(grads, options, hooks) -> None:
             assert repr(found[0]) == repr(found[1])
 
 
+ALONG = [
+    "softmax",
+    "log_softmax",
+    "cumsum",
+    "cummax",
+    "logcumsumexp",
+    "sort",
+    "topk",
+    "kthvalue",
+    "max",
+    "argmin",
+    "mode",
+    "all",
+]
+
+
+@pytest.mark.parametrize("name", ALONG)
+@pytest.mark.parametrize("shape", [(2, 3), (), (0, 2)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int64, torch.bool])
+def test_what_works_along_a_dim_is_made_by_both_ways(name, shape, dtype) -> None:
+    """By position and by name, with places and with a history; dims and counts that are none are looked at closer."""
+    short = getattr(torch, name)
+    x = (torch.arange(6)[: 6 if shape == (2, 3) else 0 if shape else 1] % 4).view(shape).to(dtype)
+    first = (2,) if name in ("topk", "kthvalue") else ()
+
+    def placed(way, *given):
+        made = way(x, *given)
+        place = (
+            torch.empty(3, dtype=made.dtype) if isinstance(made, torch.Tensor) else tuple(map(torch.zeros_like, made))
+        )
+        return way(x, *given, out=place), place
+
+    def recorded(way, *given):
+        leaf = x.clone().requires_grad_()
+        made = way(leaf, *given)
+        (made if isinstance(made, torch.Tensor) else made[0]).sum().backward()
+        return made, leaf.grad
+
+    for given in (
+        (1,),
+        (-2,),
+        (2,),
+        (HUGE,),
+        (True,),
+        (1.0,),
+        (1, True),
+        (1, 1),
+        (1, True, False),
+        (1, True, None),
+        (),
+    ):
+        for look in (
+            lambda way, *given: way(x, *given),
+            lambda way, *given: way(x, *first, dim=given[0]),
+            placed,
+            recorded,
+        ):
+            assert repr(outcome(look, short, *first, *given)) == repr(outcome(look, short.__wrapped__, *first, *given))
+    for count in (0, 1, 3, 4, -1, True, 2.0, HUGE):
+        assert repr(outcome(short, x, count)) == repr(outcome(short.__wrapped__, x, count))
+
+
 @pytest.mark.parametrize("name", ["sum", "mean", "amax", "min"])
 @pytest.mark.parametrize("shape", [(2, 3), (), (0, 2)])
 @pytest.mark.parametrize(

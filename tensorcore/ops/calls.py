@@ -275,7 +275,7 @@ def reflected(op: Op, accepts: frozenset[dtype] | None, result: dtype | None) ->
     return call
 
 
-@before("apply", record)
+@before("apply", record, again)
 def apply(op: Op, inputs: Sequence[Tensor | None], options: dict[str, Any] | None = None, *, dtype: Any = None) -> Any:
     """Run the kernel of ``op`` on tensors of one device whose shapes and dtypes are checked, and record it.
 

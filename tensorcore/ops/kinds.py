@@ -221,9 +221,7 @@ def _meets_in(input: Any, other: Any, numbers: bool) -> Any:
         a, b = input.dtype, other.dtype
         if a in FLOATING:
             return a if a is b or b in _WHOLE else None
-        if a in _WHOLE:
-            return b if b in FLOATING else dtypes.get_default_dtype() if b in _WHOLE else None
-        return None
+        return None if a not in _WHOLE else b if b in FLOATING else dtypes.get_default_dtype() if b in _WHOLE else None
     one, number = (input, other) if first else (other, input)
     if not numbers or type(one) is not Tensor or one.node is not None or type(number) not in _PLAIN:
         return None
@@ -271,19 +269,21 @@ def operation(
     name: str | None = None,
     numpy: bool = False,
     overwritten: Callable[..., bool] | None = None,
+    way: Callable[..., Any] | None = None,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Enter a function that is written in other ops, or that calls ``apply`` itself, into the registry.
 
     Args:
-        method: whether it is a method of Tensor too.
-        writes: whether there is a form with an underscore, whose usual calls ``overwritten`` makes.
+        method, writes: whether it is a method of Tensor too, and whether that has a form with an underscore, see ``method``.
         numpy: whether NumPy's names stand for its ``dim`` and ``keepdim`` too.
+        way: puts a short way before it.
     """
 
     def enter(function: Callable[..., Any]) -> Callable[..., Any]:
         title = name or function.__name__
         op = Op(title, _tensor_arguments(function), function.__doc__ or "", samples=samples, kind=kind)
-        op.function = call = checked(function, title, numpy)
+        call = checked(function, title, numpy)
+        op.function = call = call if way is None else way(call)
         if method:
             install(call, title, writes=writes, overwritten=overwritten)
         return call

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 __all__ = [
+    "along_way",
     "before",
     "fused_way",
     "in_python",
@@ -117,17 +118,44 @@ def placed_way(function: Callable[..., Any], title: str, store: Callable[..., An
     return before("placed", function, title, store)(_no_place)
 
 
+def along_way(
+    op: Any,
+    accepts: frozenset[Any],
+    words: dict[str, Any],
+    record: Callable[..., Any],
+    store: Callable[..., Any],
+    again: Callable[..., Any],
+    result: Any = None,
+    answer: Any = None,
+) -> Callable[[F], F]:
+    """A decorator: the usual calls before a function of a tensor of those dtypes that works along a dim, by its kernel.
+
+    Args:
+        words: dim, bools and counts, as the function and its kernel name them, and what they are where left out; ``...`` for nothing.
+        record, store, again: as ``apply`` and ``apply_into`` have them.
+        result: the result's dtype, None for the tensor's, or a tuple of those of several.
+        answer: the class of several results, which say where elements were: the function records them itself.
+    """
+    return before("along", op, accepts, result, answer, tuple(words), tuple(words.values()), record, store, again)
+
+
 def reduced_way(
-    op: Any, again: Callable[..., Any], accepts: frozenset[Any], dims: bool, store: Callable[..., Any]
+    op: Any,
+    again: Callable[..., Any],
+    accepts: frozenset[Any],
+    dims: Any,
+    store: Callable[..., Any],
+    result: Any = None,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """A decorator: the usual calls before a reduction of a tensor of those dtypes, whose result is of its dtype, or goes into ``out``.
+    """A decorator: the usual calls before a reduction of a tensor of those dtypes.
 
     Args:
         again: asks a kernel that found no memory a second time.
-        dims: whether a call with dims is usual too.
+        dims: True where a call with dims is usual too, or what takes it, and gives None where it is not.
+        result: the result's dtype where that is not the tensor's.
         store: ``store(title, result, out)`` is where ``out`` has to take the result's shape.
     """
-    return before("reduced", op, op.kernel, accepts, None, again, frozenset(), False, store, frozenset(), dims)
+    return before("reduced", op, op.kernel, accepts, result, again, frozenset(), False, store, frozenset(), dims)
 
 
 def product_way(

@@ -40,7 +40,7 @@ static int put_on_tape(PyObject *record, PyObject *op, PyObject *inputs, PyObjec
     return done ? 0 : -1;
 }
 
-PyObject *apply_call(PyObject *record, PyObject *op, PyObject *given, PyObject *options, PyObject *told, PyObject *dtype) {
+PyObject *apply_call(PyObject *record, PyObject *again, PyObject *op, PyObject *given, PyObject *options, PyObject *told, PyObject *dtype) {
     PyObject *natives[OPERANDS];
     if (counts(INFERENCE) || !(PyTuple_CheckExact(given) || PyList_CheckExact(given)))
         return NULL;
@@ -65,13 +65,17 @@ PyObject *apply_call(PyObject *record, PyObject *op, PyObject *given, PyObject *
         Py_INCREF(natives[i]); /* what finds a kernel, and a kernel, may let other threads run, which may give a tensor another array */
     PyObject *variadic = PyObject_GetAttr(op, shortcut_names[A_VARIADIC]);
     PyObject *name = variadic == Py_False ? PyObject_GetAttr(op, shortcut_names[A_KERNEL]) : NULL;
-    PyObject *kernel = name ? kernel_of(device, name) : NULL;
+    PyObject *kernel = name ? kernel_of(device, name) : NULL, *words = options == Py_None ? NULL : options;
+    PyObject *native = kernel ? PyObject_VectorcallDict(kernel, natives, (size_t)count, words) : NULL;
+    if (kernel && !native && PyErr_ExceptionMatches(PyExc_MemoryError)) {
+        if (again)
+            native = asked_again(again, device, name, natives, count, words);
+        else
+            PyErr_Clear(); /* the function makes room, and asks again */
+    }
+    PyObject *made = native ? tensors_of(native, dtype, device) : NULL;
     Py_XDECREF(variadic);
     Py_XDECREF(name);
-    PyObject *native = kernel ? PyObject_VectorcallDict(kernel, natives, (size_t)count, options == Py_None ? NULL : options) : NULL;
-    PyObject *made = native ? tensors_of(native, dtype, device) : NULL;
-    if (kernel && !native && PyErr_ExceptionMatches(PyExc_MemoryError))
-        PyErr_Clear(); /* the function makes room, and asks again */
     if (made && recorded && put_on_tape(record, op, given, told, made))
         Py_CLEAR(made);
     for (Py_ssize_t i = 0; i < count; i++)
@@ -83,7 +87,8 @@ PyObject *apply_call(PyObject *record, PyObject *op, PyObject *given, PyObject *
     return made;
 }
 
-/* calls.py: apply(op, inputs, options=None, *, dtype=None) of tensors of one device, with what records */
+/* calls.py: apply(op, inputs, options=None, *, dtype=None) of tensors of one device, with what records, and what asks a kernel that found
+   no memory a second time */
 static PyObject *run_apply(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     if (nargs < 2 || nargs > 3)
         return NULL;
@@ -93,7 +98,7 @@ static PyObject *run_apply(const shortcut *self, PyObject *const *args, Py_ssize
             return NULL;
         dtype = args[nargs + i];
     }
-    return apply_call(self->known[0], args[0], args[1], options, options, dtype);
+    return apply_call(self->known[0], self->known[1], args[0], args[1], options, options, dtype);
 }
 
 /* fused.py: what a kernel of one result makes of tensors of one device, none of them recorded, with its name and what asks again
@@ -190,7 +195,7 @@ static PyObject *run_add_product(const shortcut *self, PyObject *const *args, Py
     PyObject *inputs = kernel && PyObject_IsTrue(kernel) == 1 ? PyTuple_Pack(3, args[1], args[2], args[3]) : NULL;
     PyObject *options = inputs ? PyDict_New() : NULL;
     if (options && !PyDict_SetItem(options, shortcut_names[A_BETA], beta) && !PyDict_SetItem(options, shortcut_names[A_ALPHA], alpha))
-        made = args[7] == Py_None ? apply_call(self->known[RECORD], args[0], inputs, options, options, Py_None)
+        made = args[7] == Py_None ? apply_call(self->known[RECORD], NULL, args[0], inputs, options, options, Py_None)
                                   : apply_into_call(self->known[STORE], args[0], inputs, options, SLOT(args[1], DTYPE), args[7]);
     if (made == Py_None)
         Py_CLEAR(made);

@@ -2,7 +2,8 @@
 #include "shortcuts.h"
 
 /* What the short way of a reduction has to know besides, see reduced_way: what that of calls with a place knows, but for numbers, which
-   it has none of. AGAIN asks a kernel that found no memory a second time, WITH_DIMS is whether calls with a dim are usual too. */
+   it has none of. AGAIN asks a kernel that found no memory a second time, WITH_DIMS is whether calls with a dim are usual too, or what takes
+   those, which gives None where it does not. */
 enum { OP, AGAIN = OP_FLOATS, WITH_DIMS = 9 };
 enum { MOST_DIMS = 8 };
 
@@ -49,8 +50,8 @@ static PyObject *options_of(PyObject *dims, PyObject *keepdim) {
 
 /* The kernel's result as a tensor, on the tape where `tied`; NULL where the function has to look. */
 static PyObject *reduced(const shortcut *self, PyObject *input, PyObject *dims, PyObject *keepdim, PyObject *words, bool tied) {
-    PyObject *device = Py_NewRef(SLOT(input, DEVICE)), *dtype = Py_NewRef(SLOT(input, DTYPE)), *options = NULL, *array = NULL, *made = NULL;
-    PyObject *given[] = {Py_NewRef(SLOT(input, NATIVE)), dims, keepdim};
+    PyObject *device = Py_NewRef(SLOT(input, DEVICE)), *result = self->known[OP_RESULT], *options = NULL, *array = NULL, *made = NULL;
+    PyObject *given[] = {Py_NewRef(SLOT(input, NATIVE)), dims, keepdim}, *dtype = Py_NewRef(result == Py_None ? SLOT(input, DTYPE) : result);
     PyObject *native = run_kernel(device, self->known[OP_NAME], given, 1, words);
     if (!native && PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_MemoryError)) {
         options = dims ? options_of(dims, keepdim) : NULL;
@@ -75,15 +76,20 @@ static PyObject *reduced(const shortcut *self, PyObject *input, PyObject *dims, 
     return made;
 }
 
-/* calls.py: a reduction of a tensor whose result has its dtype: (input, dim=None, keepdim=False, *, out=None) */
+/* calls.py: a reduction: (input, dim=None, keepdim=False, *, out=None) */
 static PyObject *run_reduced(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     static PyObject *both;
     PyObject *dim, *keepdim, *out, *dims = NULL, *made;
     if (nargs < 1 || nargs > 3 || counts(INFERENCE) || !is_whole(args[0]) || !PyArray_CheckExact(SLOT(args[0], NATIVE)) ||
         PySet_Contains(self->known[OP_ACCEPTS], SLOT(args[0], DTYPE)) != 1 || !is_read(args, nargs, kwnames, &dim, &keepdim, &out) ||
-        !PyBool_Check(keepdim) || (dim == Py_None ? keepdim == Py_True : self->known[WITH_DIMS] != Py_True) ||
+        !PyBool_Check(keepdim) || (dim == Py_None && keepdim == Py_True) ||
         (!both && !(both = PyTuple_Pack(2, shortcut_names[A_DIM], shortcut_names[A_KEEPDIM]))))
         return NULL;
+    if (dim != Py_None && self->known[WITH_DIMS] != Py_True) {
+        if ((made = PyObject_Vectorcall(self->known[WITH_DIMS], args, (size_t)nargs, kwnames)) == Py_None)
+            Py_CLEAR(made);
+        return made;
+    }
     const bool tied = SLOT(args[0], NODE) != Py_None;
     const taping how = tied ? taping_of_thread() : NOT_RECORDING;
     if (how == UNUSUAL || (dim != Py_None && !(dims = dims_of(dim, PyArray_NDIM((PyArrayObject *)SLOT(args[0], NATIVE))))))

@@ -39,7 +39,7 @@ typedef struct {
 
 /* Tables that end with a NULL name. */
 extern const shortcut_spec view_shortcuts[], part_shortcuts[], call_shortcuts[], check_shortcuts[], pointwise_shortcuts[], window_shortcuts[],
-    literal_shortcuts[], asked_shortcuts[], making_shortcuts[], record_shortcuts[], write_shortcuts[], place_shortcuts[], reading_shortcuts[], state_shortcuts[], mixed_shortcuts[], reduction_shortcuts[];
+    literal_shortcuts[], asked_shortcuts[], making_shortcuts[], record_shortcuts[], write_shortcuts[], place_shortcuts[], reading_shortcuts[], state_shortcuts[], mixed_shortcuts[], reduction_shortcuts[], along_shortcuts[];
 
 /* The slots of Tensor, Version, Node and of the counters of unusual threads, as bytes from the beginning of an object. A whole
    tensor has the first FILLED of its own; the mark of those made in inference mode is empty on all others. */
@@ -138,9 +138,10 @@ PyObject *asked_again(PyObject *again, PyObject *device, PyObject *name, PyObjec
    function in Python has to look. `again` asks a kernel that found no memory a second time. */
 PyObject *known_call(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *options, PyObject *again);
 
-/* apply(op, inputs, options, dtype=dtype), where formulas are told `told` instead of the options; `record` is the function. NULL without
-   an exception where apply has to look, and as apply raises. */
-PyObject *apply_call(PyObject *record, PyObject *op, PyObject *given, PyObject *options, PyObject *told, PyObject *dtype);
+/* apply(op, inputs, options, dtype=dtype), where formulas are told `told` instead of the options; `record` is the function, and
+   `again` asks a kernel that found no memory a second time; where it is NULL, apply has to. NULL without an exception where apply has to
+   look, and as apply raises. */
+PyObject *apply_call(PyObject *record, PyObject *again, PyObject *op, PyObject *given, PyObject *options, PyObject *told, PyObject *dtype);
 
 /* Whether the call is on the tape now, where its op has formulas; false with nothing done where the function in Python has to look. */
 bool recorded_call(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *options, PyObject *made);

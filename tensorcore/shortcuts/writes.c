@@ -244,7 +244,7 @@ static PyObject *apart(PyObject *record, PyObject *op, PyObject *inputs, PyObjec
         tied |= SLOT(given[i], NODE) != Py_None;
     PyObject *wide = tied ? PyObject_GetAttr(SLOT(given[0], DTYPE), shortcut_names[A_COMPLEX]) : Py_NewRef(Py_False);
     PyObject *all = wide != Py_False ? NULL : more ? PyDict_Copy(options) : Py_NewRef(options);
-    PyObject *made = all && (!more || !PyDict_Update(all, more)) ? apply_call(record, op, inputs, all, options, Py_None) : NULL;
+    PyObject *made = all && (!more || !PyDict_Update(all, more)) ? apply_call(record, NULL, op, inputs, all, options, Py_None) : NULL;
     Py_XDECREF(wide);
     Py_XDECREF(all);
     return made;

@@ -166,4 +166,3 @@ def picked(op: Op, input: Tensor, index: Tensor, at: int, out: Tensor | None = N
     if input.node is not None and mode.enabled:
         record(op, (input, index), {"dim": at}, made)
     return made  # type: ignore[no-any-return]
-

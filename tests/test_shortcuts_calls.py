@@ -1,6 +1,7 @@
 """The short ways in C before calls of few kinds: parts of a tensor, places along a dim, losses of classes, products with a sum."""
 
 from contextlib import nullcontext
+from types import FunctionType
 
 import pytest
 
@@ -15,6 +16,7 @@ from tensorcore.ops.pointwise.complex import _are_pairs
 from tensorcore.ops.record import record
 from tensorcore.ops.shapes.split import _slices, _split
 from tensorcore.ops.shapes.views_part import diagonal_options
+from tensorcore.shortcuts import behind, in_python
 
 from .test_shortcuts import HUGE, outcome
 
@@ -195,6 +197,32 @@ def test_calls_are_recorded_by_both_ways(grads, options, hooks) -> None:
             assert repr(found[0]) == repr(found[1])
 
 
+@pytest.mark.parametrize("name", ["mul", "exp", "lt", "isnan", "pow", "atan2", "abs", "matmul"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.complex64])
+def test_elementwise_calls_with_a_place_are_made_by_both_ways(name, dtype) -> None:
+    """A place of the result's shape and dtype, of others, and the input itself; operands that broadcast, numbers, too many of them."""
+    short = getattr(torch, name)
+    x = torch.arange(9).view(3, 3).to(dtype)
+
+    def placed(way, others, shape, kind):
+        own = x.clone()
+        place = own if shape is None else torch.zeros(shape, dtype=kind)
+        made = way(own, *others, out=place)
+        return made is place, place
+
+    for others in ((), (x,), (x[0],), (2,), (x[:, :1].double(),), (x.view(1, 3, 3),), (x, x)):
+        for shape, kind in (
+            ((3, 3), dtype),
+            ((3, 3), torch.bool),
+            ((3, 3), torch.float64),
+            ((5,), dtype),
+            (None, None),
+        ):
+            found = [outcome(placed, way, others, shape, kind) for way in (short, short.__wrapped__)]
+            assert repr(found[0]) == repr(found[1])
+        assert repr(outcome(short, x, *others, out=None)) == repr(outcome(short.__wrapped__, x, *others, out=None))
+
+
 ALONG = [
     "softmax",
     "log_softmax",
@@ -290,3 +318,16 @@ def test_reductions_are_made_by_both_ways(name, shape, given) -> None:
     ):
         if ask is not placed or name != "min" or not given:
             assert repr(outcome(ask, short, x, *given)) == repr(outcome(ask, short.__wrapped__, x, *given))
+
+
+def test_a_twin_of_a_function_has_its_short_way_while_it_runs_the_same() -> None:
+    """What a profiler or a region calls in the place of a function; with other code the twin is asked, as the function would be."""
+    plain = in_python(apply)
+    twin = FunctionType(plain.__code__, plain.__globals__, "twin", plain.__defaults__)
+    twin.__kwdefaults__ = plain.__kwdefaults__
+    way = behind(plain, twin)
+    assert way.__wrapped__ is twin
+    assert way(Op("exp", "input", "", register=False), (torch.zeros(2),)).tolist() == [1, 1]
+    twin.__code__ = (lambda *args, **options: "asked").__code__
+    assert way(Op("exp", "input", "", register=False), (torch.zeros(2),)) == "asked"
+    assert behind(outcome, twin) is twin

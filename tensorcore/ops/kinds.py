@@ -19,7 +19,7 @@ from tensorcore.ops.record import record
 from tensorcore.ops.shapes.views import viewing
 from tensorcore.ops.shortage import again
 from tensorcore.ops.signature import checked, composed, parameters_of
-from tensorcore.shortcuts import place_way
+from tensorcore.shortcuts import in_python, place_way
 from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor, new_tensor
 
@@ -107,7 +107,7 @@ def elementwise(
     if len(op.inputs) == 1:
         call = unary(op, accepts, result)
     elif len(op.inputs) == 2:
-        call = _naming(binary(op, accepts, result, None if numbers else _tensors_only, numbers), op.inputs[1])
+        call = binary(op, accepts, result, None if numbers else _tensors_only, numbers, op.inputs[1])
     else:
         into = place_way(op, accepts, result, PLAIN_FLOATS if accepts is None else PLAIN_FLOATS & accepts)
 
@@ -116,9 +116,10 @@ def elementwise(
                 return done  # type: ignore[no-any-return]
             return slow(op, values, out=out)
 
-    call.__name__ = call.__qualname__ = name
-    call.__module__ = "tensorcore"  # where pickles find it
-    call.__doc__ = doc
+    function = in_python(call)
+    function.__name__ = function.__qualname__ = name
+    function.__module__ = "tensorcore"  # where pickles find it
+    function.__doc__, function.op = doc, op
     op.function = call
     if method:
         setattr(Tensor, name, call)
@@ -129,15 +130,6 @@ def elementwise(
         setattr(Tensor, f"{name}_", written)
     if operator is not None:
         _operator(op, call, operator, written, commutes, accepts, result)
-    call.op = op  # type: ignore[attr-defined]
-    return call
-
-
-def _naming(call: Callable[..., Any], second: str) -> Callable[..., Any]:
-    """The call with its second parameter under the op's own name for it, such as ``exponent``: no frame around it."""
-    if second != "other":
-        names = call.__code__.co_varnames
-        call.__code__ = call.__code__.replace(co_varnames=tuple([second if one == "other" else one for one in names]))
     return call
 
 

@@ -34,12 +34,12 @@ _KINDS = {
     "float": ("a number", ("__float__", "__index__")),
     "Tensor": ("a Tensor", ("native",)),
 }
-# Functions that look at ``out`` themselves, or whose calls with it are another's.
+# Functions that look at ``out`` themselves, or whose calls with it are another's; others say so by their attribute ``sees_out``.
 _PLACES = frozenset([
     "add", "addbmm", "addmm", "addmv", "amax", "amin", "aminmax", "argmax", "argmin", "avg_pool2d", "avg_pool3d", "baddbmm",
     "bmm", "cat", "clamp", "column_stack", "complex", "concat", "cross", "cummax", "cummin", "cumprod", "cumsum", "div", "dot",
     "dstack", "frexp", "gather", "hstack", "index_select", "isneginf", "isposinf", "kthvalue", "linalg_cross", "linear",
-    "log_softmax", "logcumsumexp", "max", "mean", "min", "mm", "mode", "mv", "nansum", "polar", "searchsorted", "signbit",
+    "log_softmax", "logcumsumexp", "max", "mean", "min", "mm", "mode", "mv", "nansum", "narrow_copy", "polar", "searchsorted", "signbit",
     "softmax", "sort", "stack", "sub", "sum", "take", "topk", "tril", "triu", "vstack", "where", "xlog1py", "xlogy",
 ])  # fmt: skip
 _KINDS |= {f"{one} | None": wanted for one, wanted in _KINDS.items()}

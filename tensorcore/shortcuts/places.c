@@ -96,7 +96,7 @@ PyObject *place_call(const shortcut *self, PyObject *const *args, Py_ssize_t nar
     if (count < 1 || nargs + options > MOST_ARGUMENTS || !is_place(out) || !is_whole(args[1]))
         Py_RETURN_NONE;
     PyObject *device = SLOT(out, DEVICE), *dtype = SLOT(args[1], DTYPE), *result = self->known[OP_RESULT];
-    const bool same = result == Py_None || result == dtype, alike = self->known[ALIKE] == Py_True;
+    const bool same = result == Py_None || result == dtype, alike = self->known[ALIKE] != Py_False;
     if (SLOT(out, DTYPE) != (same ? dtype : result) ||
         !(self->known[OP_ACCEPTS] == Py_None || PySet_Contains(self->known[OP_ACCEPTS], dtype) == 1))
         Py_RETURN_NONE;

@@ -155,6 +155,27 @@ static PyObject *run_usual(const shortcut *self, PyObject *const *args, Py_ssize
     return made;
 }
 
+/* calls.py: the call of an elementwise op, with a place too; it knows besides of how many operands, and less than none where kernels of the
+   op do not write to a place of any layout. */
+static PyObject *run_elementwise(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    enum { OPERANDS = 9 };
+    const long operands = PyLong_AsLong(self->known[OPERANDS]);
+    PyObject *given[3], *out = NULL, *made;
+    if (nargs != labs(operands))
+        return NULL;
+    if (kwnames && PyTuple_GET_SIZE(kwnames)) {
+        out = PyTuple_GET_SIZE(kwnames) == 1 && PyTuple_GET_ITEM(kwnames, 0) == shortcut_names[A_OUT] ? args[nargs] : NULL;
+        if (!out || (out != Py_None && operands < 0))
+            return NULL;
+    }
+    given[0] = out;
+    memcpy(given + 1, args, (size_t)nargs * sizeof *given);
+    made = out && out != Py_None ? place_call(self, given, nargs + 1, NULL) : run_usual(self, args, nargs, NULL);
+    if (made == Py_None)
+        Py_CLEAR(made);
+    return made;
+}
+
 /* Whether two tensors are arrays of so many dims, whose sizes fit for a product; FLOATS and INTEGERS are those numbers. */
 static bool fits_product(const shortcut *self, PyObject *const *args) {
     if (!is_whole(args[0]) || !is_whole(args[1]) || !PyArray_CheckExact(SLOT(args[0], NATIVE)) || !PyArray_CheckExact(SLOT(args[1], NATIVE)))
@@ -176,4 +197,5 @@ static PyObject *run_product_into(const shortcut *self, PyObject *const *args, P
     return usual ? place_call(self, args, count, NULL) : Py_NewRef(Py_None);
 }
 
-const shortcut_spec pointwise_shortcuts[] = {{"usual", run_usual}, {"product", run_product}, {"product_into", run_product_into}, {NULL, NULL}};
+const shortcut_spec pointwise_shortcuts[] = {
+    {"usual", run_usual}, {"elementwise", run_elementwise}, {"product", run_product}, {"product_into", run_product_into}, {NULL, NULL}};

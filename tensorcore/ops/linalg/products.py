@@ -22,7 +22,7 @@ from tensorcore.ops.record import record
 from tensorcore.ops.samples import nn as samples
 from tensorcore.ops.shapes.shape import in_shape
 from tensorcore.ops.shortage import again
-from tensorcore.shortcuts import product_place_way, product_way
+from tensorcore.shortcuts import in_python, product_place_way, product_way
 from tensorcore.tape.mode import makers, mode
 from tensorcore.tensor import Tensor, new_tensor
 
@@ -168,8 +168,9 @@ _NOT_BOOL = frozenset(one for one in dtypes.ALL if one.kind != "bool")
 
 _op = _product("matmul", "Product of two tensors as matrices.", "MmBackward0", _GRADS, register=True)
 matmul = binary(_op, _NOT_BOOL, None)
-matmul.__module__, matmul.__name__, matmul.__qualname__ = "tensorcore", "matmul", "matmul"  # where pickles find it
-matmul.__doc__ = """Product of vectors, matrices, or batches of matrices.
+_python = in_python(matmul)
+_python.__module__, _python.__name__, _python.__qualname__ = "tensorcore", "matmul", "matmul"  # where pickles find it
+_python.__doc__ = """Product of vectors, matrices, or batches of matrices.
 
     Shapes: (k) (k) -> (); (m, k) (k, n) -> (m, n); (k) (..., k, n) -> (..., n); (..., m, k) (k) -> (..., m);
     (..., m, k) (..., k, n) -> (..., m, n) with the dims in front broadcast. Both of one dtype.

@@ -170,7 +170,8 @@ def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False, out
         try:
             if out is None and options is not None and 0 not in shape:
                 least, largest = device.kernels["amin"](native, **options), device.kernels["amax"](native, **options)
-                return _Aminmax(new_tensor(least, dtype, device), new_tensor(largest, dtype, device))
+                pair = new_tensor(least, dtype, device), new_tensor(largest, dtype, device)
+                return tuple.__new__(_Aminmax, pair)  # half the time of its own
         except MemoryError:  # the calls below give back what is kept, and try again
             pass
     return stored("aminmax", _Aminmax(amin(input, dim, keepdim), amax(input, dim, keepdim)), out)

@@ -246,14 +246,14 @@ def _public() -> dict[str, dict[FunctionType, str]]:
             rooms["Tensor"].setdefault(value, name)
     for name in sorted(names):
         value = getattr(tensorcore, name, None)
-        if type(value) is FunctionType and name[0] != "_" and name not in _NEVER:
+        if type(in_python(value)) is FunctionType and name[0] != "_" and name not in _NEVER:
             rooms[""].setdefault(value, name)
     for room in _ROOMS:
         module = import_module(f"tensorcore.{room}")
         rooms[room] = {
             value: name
             for name in module.__all__
-            if type(value := getattr(module, name)) is FunctionType
+            if type(in_python(value := getattr(module, name))) is FunctionType
         }  # fmt: skip
     return rooms
 

@@ -300,13 +300,13 @@ def test_a_lack_of_memory_is_met_by_the_function(monkeypatch) -> None:
 
     def short_of_memory(*natives, **options):
         calls.append(1)
-        if len(calls) < 3:
+        if len(calls) < 2:
             raise MemoryError
         return kernel(*natives, **options)
 
     monkeypatch.setitem(x.device.kernels, "permute", short_of_memory)
     assert apply(_permute, (x,), {"dims": (1, 0)}).tolist() == [[1, 1], [1, 1]]
-    assert len(calls) == 3
+    assert len(calls) == 2
 
 
 def test_a_tensor_that_changes_while_its_kernel_is_found(monkeypatch) -> None:
@@ -413,22 +413,19 @@ TAPING = {
 
 @pytest.mark.parametrize("name, values", USUAL)
 @pytest.mark.parametrize("taping", TAPING)
-def test_an_elementwise_call_gives_the_same_by_both_ways(monkeypatch, name, values, taping) -> None:
+def test_an_elementwise_call_gives_the_same_by_both_ways(name, values, taping) -> None:
     """Values, dtype, history, what is saved, gradients and errors, of the short way and of the function alone."""
     call, found = getattr(torch.Tensor, name, None), []
-    if call is None or "usual" not in call.__code__.co_freevars:
+    if call is None or not hasattr(call, "__wrapped__"):
         call = getattr(torch.Tensor, f"__{name}__")
-    cell = call.__closure__[call.__code__.co_freevars.index("usual")]
-    for short in (True, False):
-        if not short:
-            monkeypatch.setattr(cell, "cell_contents", lambda *args: None)
+    for way in (call, call.__wrapped__):
         tensors = [torch.tensor(one) if isinstance(one, list) else one() if callable(one) else one for one in values]
         floating = [one for one in tensors if isinstance(one, torch.Tensor) and one.dtype.is_floating_point]
         if taping != "plain":
             for one in floating:
                 one.requires_grad_()
         with TAPING[taping]():
-            made = outcome(call, *tensors)
+            made = outcome(way, *tensors)
         if isinstance(made, torch.Tensor):
             node = made.grad_fn
             facts = [type(made), made.dtype, made.tolist(), made.requires_grad, made.is_inference()]

@@ -14,6 +14,7 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from tensorcore.backend.turns import renewed
+from tensorcore.shortcuts import behind
 
 __all__ = ["Body", "count", "cover", "innermost", "interpose", "uncover"]
 
@@ -37,7 +38,7 @@ class Body:
         own = _twin(innermost(function))
         code = own.__code__
         self.function, self.own = function, own
-        self._code, self._other = code, _calling(make(own), code)
+        self._code, self._other = code, _calling(make(behind(function, own)), code)
 
     def exchange(self) -> None:
         """Let the function run its other body."""
@@ -91,7 +92,7 @@ def cover(makers: Mapping[FunctionType, Callable[[FunctionType], Callable[..., A
     with _lock:
         for function, make in makers.items():
             twin = _twin(function)
-            code = _calling(make(twin), function.__code__)
+            code = _calling(make(behind(function, twin)), function.__code__)
             _twins[function] = twin
             function.__code__ = code
 
@@ -111,7 +112,7 @@ def interpose(function: FunctionType, make: Callable[[FunctionType], Callable[..
         plain = _plains[function] = _twin(runs)
         plain.__annotations__ = function.__annotations__
         plain.__dict__.update(function.__dict__)
-        runs.__code__ = _calling(make(plain), runs.__code__)
+        runs.__code__ = _calling(make(behind(function, plain)), runs.__code__)
         function.__wrapped__ = plain  # type: ignore[attr-defined]  # whose signature is shown
 
 

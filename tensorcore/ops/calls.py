@@ -20,7 +20,7 @@ from tensorcore.ops.operands import HIGHEST, LOWEST, NARROW, PLAIN_FLOATS, PLAIN
 from tensorcore.ops.output import store
 from tensorcore.ops.record import record
 from tensorcore.ops.shortage import again
-from tensorcore.shortcuts import before, learn, place_way, placed_way, usual_way
+from tensorcore.shortcuts import before, elementwise_way, learn, placed_way
 from tensorcore.tape.memory import Version, next_order
 from tensorcore.tape.mode import makers, mode, unusual
 from tensorcore.tape.node import Node
@@ -44,11 +44,9 @@ def unary(op: Op, accepts: frozenset[dtype] | None, result: dtype | None) -> Cal
         result: the result's dtype where that is not the input's.
     """
     name, keeps, keeps_out, differentiable = op.name, op.keeps_inputs, op.keeps_out, bool(op.grads)
-    usual, into = usual_way(op, again, accepts, result), place_way(op, accepts, result)
 
+    @elementwise_way(op, again, accepts, result)
     def call(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-        if (done := usual(input) if out is None else into(out, input)) is not None:
-            return done
         if type(input) is not Tensor or out is not None or (accepts is not None and input.dtype not in accepts):
             return elementwise(op, (input,), out=out)
         device = input.device
@@ -90,12 +88,14 @@ def binary(
     result: dtype | None,
     leave: Callable[..., Any] | None = None,
     numbers: bool = True,
+    second: str = "other",
 ) -> Callable[..., Tensor]:
     """The call of an elementwise op (or matmul) of two tensors, or of a tensor and a number.
 
     Args:
         leave: what whatever is unusual goes to; :func:`elementwise` unless told otherwise.
         numbers: whether a number beside a tensor is usual.
+        second: what the second operand is called.
     """
     leave = leave or elementwise
     floats = PLAIN_FLOATS if accepts is None else PLAIN_FLOATS & accepts
@@ -108,10 +108,11 @@ def binary(
     other_for_input, other_for_other = 0 in op.needed_for[1], 1 in op.needed_for[1]
 
     numbered = floats, integers, NARROW if accepts is None else NARROW & accepts
-    usual = usual_way(op, again, accepts, result, *numbered)
 
+    @elementwise_way(op, again, accepts, result, *numbered)
+    @_naming(second)
     def call(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tensor:
-        if (done := usual(input, other) if out is None else into(out, input, other)) is not None:
+        if out is not None and into is not None and (done := into(out, input, other)) is not None:
             return done
         try:
             if type(other) is Tensor:
@@ -178,8 +179,20 @@ def binary(
         return made
 
     # Products come here too.
-    into = place_way(op, accepts, result, *numbered) if op.kind == "elementwise" else placed_way(call, op.name, store)
+    into = None if op.kind == "elementwise" else placed_way(call, op.name, store)
     return call
+
+
+def _naming(second: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """A decorator: the call with its second parameter under the op's own name for it, such as ``exponent``: no frame around it."""
+
+    def enter(call: Callable[..., Any]) -> Callable[..., Any]:
+        if second != "other":
+            names = tuple([second if one == "other" else one for one in call.__code__.co_varnames])
+            call.__code__ = call.__code__.replace(co_varnames=names)
+        return call
+
+    return enter
 
 
 def reduction(op: Op, accepts: frozenset[dtype], slow: Callable[..., Tensor], dims: bool = True) -> Callable[..., Any]:
@@ -189,12 +202,12 @@ def reduction(op: Op, accepts: frozenset[dtype], slow: Callable[..., Tensor], di
         accepts: the dtypes whose result has the same dtype.
         slow: takes every other call, with the same parameters and ``dtype=``, ``out=`` and whatever else it knows.
         dims: whether a call with an int as ``dim`` runs here too, else only the one without arguments.
+
+    The short way of such calls stands before it, see ``reduced_way``.
     """
     name, keeps, keeps_out, differentiable = op.kernel, op.keeps_inputs, op.keeps_out, bool(op.grads)
 
     def call(input: Tensor, dim: Any = None, keepdim: bool = False, **rest: Any) -> Any:
-        if len(rest) == 1 and "out" in rest and (done := placed(rest["out"], input, dim, keepdim)) is not None:
-            return done
         if rest or type(input) is not Tensor or input.dtype not in accepts:
             if hasattr(type(input), "instead"):
                 return input.instead(op.name, (input, dim), rest | {"keepdim": keepdim})
@@ -250,18 +263,6 @@ def reduction(op: Op, accepts: frozenset[dtype], slow: Callable[..., Tensor], di
                 record(op, (input,), {"dim": dim, "keepdim": keepdim}, made)
         return made
 
-    into = place_way(op, accepts, None, store=store)
-
-    def placed(out: Any, input: Any, dim: Any, keepdim: Any) -> Any:
-        """The call with ``out``; None where that is unusual."""
-        if dim is None and keepdim is False:
-            return into(out, input)
-        if type(dim) is int and dims and type(input) is Tensor and type(keepdim) is bool:
-            ndim = len(input.native.shape)
-            if -ndim <= dim < ndim:
-                return into(out, input, dim=(dim % ndim,), keepdim=keepdim)
-        return None
-
     return call
 
 
@@ -287,7 +288,7 @@ def reflected(op: Op, accepts: frozenset[dtype] | None, result: dtype | None) ->
     return call
 
 
-@before("apply", record)
+@before("apply", record, again)
 def apply(op: Op, inputs: Sequence[Tensor | None], options: dict[str, Any] | None = None, *, dtype: Any = None) -> Any:
     """Run the kernel of ``op`` on tensors of one device whose shapes and dtypes are checked, and record it.
 

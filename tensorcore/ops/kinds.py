@@ -8,17 +8,18 @@ from typing import Any
 from tensorcore import dtypes
 from tensorcore.dtypes import dtype
 from tensorcore.errors import ArgumentTypeError, UnsupportedDtype
-from tensorcore.ops.calls import apply_into, binary, reflected, unary
-from tensorcore.ops.define import OPS, Op
+from tensorcore.ops.calls import binary, reflected, unary
+from tensorcore.ops.define import Op
 from tensorcore.ops.inplace import elementwise_inplace, inplace, usual_write
 from tensorcore.ops.mixed import elementwise as slow
 from tensorcore.ops.mixed import foreign
 from tensorcore.ops.operands import PLAIN_FLOATS, result_type
+from tensorcore.ops.output import store
 from tensorcore.ops.record import record
 from tensorcore.ops.shapes.views import viewing
 from tensorcore.ops.shortage import again
 from tensorcore.ops.signature import checked, composed, parameters_of
-from tensorcore.shortcuts import place_way
+from tensorcore.shortcuts import in_python, place_way
 from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor, new_tensor
 
@@ -106,7 +107,7 @@ def elementwise(
     if len(op.inputs) == 1:
         call = unary(op, accepts, result)
     elif len(op.inputs) == 2:
-        call = _naming(binary(op, accepts, result, None if numbers else _tensors_only, numbers), op.inputs[1])
+        call = binary(op, accepts, result, None if numbers else _tensors_only, numbers, op.inputs[1])
     else:
         into = place_way(op, accepts, result, PLAIN_FLOATS if accepts is None else PLAIN_FLOATS & accepts)
 
@@ -115,9 +116,10 @@ def elementwise(
                 return done  # type: ignore[no-any-return]
             return slow(op, values, out=out)
 
-    call.__name__ = call.__qualname__ = name
-    call.__module__ = "tensorcore"  # where pickles find it
-    call.__doc__ = doc
+    function = in_python(call)
+    function.__name__ = function.__qualname__ = name
+    function.__module__ = "tensorcore"  # where pickles find it
+    function.__doc__, function.op = doc, op
     op.function = call
     if method:
         setattr(Tensor, name, call)
@@ -128,15 +130,6 @@ def elementwise(
         setattr(Tensor, f"{name}_", written)
     if operator is not None:
         _operator(op, call, operator, written, commutes, accepts, result)
-    call.op = op  # type: ignore[attr-defined]
-    return call
-
-
-def _naming(call: Callable[..., Any], second: str) -> Callable[..., Any]:
-    """The call with its second parameter under the op's own name for it, such as ``exponent``: no frame around it."""
-    if second != "other":
-        names = call.__code__.co_varnames
-        call.__code__ = call.__code__.replace(co_varnames=tuple([second if one == "other" else one for one in names]))
     return call
 
 
@@ -220,9 +213,7 @@ def _meets_in(input: Any, other: Any, numbers: bool) -> Any:
         a, b = input.dtype, other.dtype
         if a in FLOATING:
             return a if a is b or b in _WHOLE else None
-        if a in _WHOLE:
-            return b if b in FLOATING else dtypes.get_default_dtype() if b in _WHOLE else None
-        return None
+        return None if a not in _WHOLE else b if b in FLOATING else dtypes.get_default_dtype() if b in _WHOLE else None
     one, number = (input, other) if first else (other, input)
     if not numbers or type(one) is not Tensor or one.node is not None or type(number) not in _PLAIN:
         return None
@@ -235,9 +226,6 @@ def quick_pair(name: str, input: Any, other: Any, numbers: bool = True, out: Any
     compute = _meets_in(input, other, numbers)
     if compute is None:
         return None
-    if out is not None:
-        alike = type(input) is Tensor is type(other) and input.dtype is other.dtype is compute
-        return apply_into(OPS[name], (input, other), {}, compute, out) if alike else None  # type: ignore[no-any-return]
     device = (input if type(input) is Tensor else other).device
     kernels = device.kernels
     kernel = kernels[name]
@@ -249,7 +237,10 @@ def quick_pair(name: str, input: Any, other: Any, numbers: bool = True, out: Any
         native = kernel(x, y)
     except Exception:  # which the complete call says in words, or finds memory for
         return None
-    return new_tensor(native, compute, device) if type(native) is device.array else None
+    if type(native) is not device.array:
+        return None
+    made = new_tensor(native, compute, device)
+    return made if out is None else store(name, made, out, input, other)  # type: ignore[no-any-return]
 
 
 def alias(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -270,19 +261,21 @@ def operation(
     name: str | None = None,
     numpy: bool = False,
     overwritten: Callable[..., bool] | None = None,
+    way: Callable[..., Any] | None = None,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Enter a function that is written in other ops, or that calls ``apply`` itself, into the registry.
 
     Args:
-        method: whether it is a method of Tensor too.
-        writes: whether there is a form with an underscore, whose usual calls ``overwritten`` makes.
+        method, writes: whether it is a method of Tensor too, and whether that has a form with an underscore, see ``method``.
         numpy: whether NumPy's names stand for its ``dim`` and ``keepdim`` too.
+        way: puts a short way before it.
     """
 
     def enter(function: Callable[..., Any]) -> Callable[..., Any]:
         title = name or function.__name__
         op = Op(title, _tensor_arguments(function), function.__doc__ or "", samples=samples, kind=kind)
-        op.function = call = checked(function, title, numpy)
+        call = checked(function, title, numpy)
+        op.function = call = call if way is None else way(call)
         if method:
             install(call, title, writes=writes, overwritten=overwritten)
         return call

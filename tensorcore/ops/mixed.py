@@ -17,7 +17,7 @@ from tensorcore.ops import rules
 from tensorcore.ops.creation.arrays import from_numpy
 from tensorcore.ops.define import Op
 from tensorcore.ops.operands import HIGHEST, LOWEST, NARROW, PLAIN_INTEGERS, arguments, one_device
-from tensorcore.ops.output import check_out, store, written, written_into
+from tensorcore.ops.output import check_out, free_place, store, written, written_into
 from tensorcore.ops.record import record
 from tensorcore.ops.shortage import again
 from tensorcore.shortcuts import before
@@ -46,8 +46,8 @@ _OF_NUMBERS = frozenset(["add", "div", "floor_divide", "mul", "sub", "trunc_divi
 def elementwise(op: Op, inputs: Sequence[Any], *, out: Tensor | None = None, options: dict[str, Any] | None = None):
     """An elementwise call with numbers, several dtypes, or a result that has a place to go."""
     first = inputs[0]
-    if out is None and (made := _known(op, inputs, options)) is not None:
-        return made
+    if (out is None or free_place(out, inputs)) and (made := _known(op, inputs, options)) is not None:
+        return made if out is None else store(op.name, made, out)
     if out is None and type(first) is Tensor and first.dtype in op.quick:
         made = _uniform(op, first, inputs, options)
         if made is not None:

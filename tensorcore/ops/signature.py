@@ -34,13 +34,13 @@ _KINDS = {
     "float": ("a number", ("__float__", "__index__")),
     "Tensor": ("a Tensor", ("native",)),
 }
-# Functions that look at ``out`` themselves, or whose calls with it are another's.
+# Functions that look at ``out`` themselves, or whose calls with it are another's; others say so by their attribute ``sees_out``.
 _PLACES = frozenset([
     "add", "addbmm", "addmm", "addmv", "amax", "amin", "aminmax", "argmax", "argmin", "avg_pool2d", "avg_pool3d", "baddbmm",
     "bmm", "cat", "clamp", "column_stack", "complex", "concat", "cross", "cummax", "cummin", "cumprod", "cumsum", "div", "dot",
     "dstack", "frexp", "gather", "hstack", "index_select", "isneginf", "isposinf", "kthvalue", "linalg_cross", "linear",
-    "log_softmax", "logcumsumexp", "max", "mean", "min", "mm", "mode", "mv", "nansum", "polar", "searchsorted", "signbit",
-    "softmax", "sort", "stack", "sub", "sum", "take", "topk", "tril", "triu", "vstack", "where",
+    "log_softmax", "logcumsumexp", "max", "mean", "min", "mm", "mode", "mv", "nansum", "narrow_copy", "polar", "searchsorted", "signbit",
+    "softmax", "sort", "stack", "sub", "sum", "take", "topk", "tril", "triu", "vstack", "where", "xlog1py", "xlogy",
 ])  # fmt: skip
 _KINDS |= {f"{one} | None": wanted for one, wanted in _KINDS.items()}
 _NUMPY = (("axis", "dim"), ("keepdims", "keepdim"))
@@ -61,7 +61,8 @@ def checked(function: Callable[..., Any], title: str, numpy: bool = False) -> An
         function.__qualname__ = title  # what Python says of a wrong argument
     looks, parameters = _looks(function, title), parameters_of(function)
     # What is drawn is drawn once, and what is called most looks at ``out`` itself: it has no frame to spare.
-    places = "out" in parameters and "generator" not in parameters and title not in _PLACES
+    own = title in _PLACES or getattr(function, "sees_out", False)
+    places = "out" in parameters and "generator" not in parameters and not own
     if not looks and not numpy and not places:
         return function
     scope: dict[str, Any] = {"function": function, "not_bool": not_bool}

@@ -249,8 +249,8 @@ def _functions() -> dict[FunctionType, str]:
         elif name in _METHODS or (name.endswith("_") and not name.startswith(("_", "requires_grad"))):
             found.setdefault(function, name)
     for name, op in OPS.items():
-        if type(op.function) is FunctionType:
-            found[op.function] = name
+        if type(function := in_python(op.function)) is FunctionType:
+            found[function] = name
     return found
 
 

@@ -10,18 +10,24 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any, TypeVar
 
 __all__ = [
+    "along_way",
     "before",
+    "behind",
+    "elementwise_way",
     "fused_way",
     "in_python",
     "learn",
     "place_way",
     "placed_way",
+    "product_place_way",
     "product_way",
     "properties",
     "reason",
+    "reduced_way",
     "usual_way",
 ]
 
@@ -29,6 +35,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 _wanted = os.environ.get("TENSORCORE_NATIVE", "")
 _library: Any = None
 properties: dict[str, property] = {}  # in Python, of those that have a short way
+_ways: dict[FunctionType, Any] = {}  # what stands before functions
 reason = "TENSORCORE_NATIVE=0 turns them off"  # why there are none; empty where there are
 if _wanted != "0":
     try:
@@ -60,7 +67,22 @@ def before(name: str, *known: Any) -> Callable[[F], F]:
     Args:
         known: what the short way has to know besides.
     """
-    return lambda function: function if _library is None else _library.before(name, function, *known)
+
+    def enter(function: F) -> F:
+        if _library is None:
+            return function
+        way = _library.before(name, function, *known)
+        if type(function) is FunctionType:
+            _ways[function] = way
+        return way  # type: ignore[no-any-return]
+
+    return enter
+
+
+def behind(function: FunctionType, twin: Any) -> Any:
+    """A twin of a function behind the short way that stands before that one; the twin itself where there is none."""
+    way = _ways.get(function)
+    return twin if way is None else way.around(twin)
 
 
 def in_python(function: Any) -> Any:
@@ -68,7 +90,7 @@ def in_python(function: Any) -> Any:
     return function.__wrapped__ if _library is not None and type(function) is _library.shortcut else function
 
 
-def usual_way(
+def elementwise_way(
     op: Any,
     again: Callable[..., Any],
     accepts: frozenset[Any] | None,
@@ -76,8 +98,8 @@ def usual_way(
     floats: frozenset[Any] = frozenset(),
     integers: frozenset[Any] = frozenset(),
     narrow: frozenset[Any] = frozenset(),
-) -> Callable[..., Any]:
-    """The elementwise call of one tensor, of two, or of one and a number, where nothing is unusual; None for all others.
+) -> Callable[[F], F]:
+    """A decorator: the elementwise call of one tensor, of two, or of one and a number, where nothing is unusual, before its function.
 
     Args:
         again: asks a kernel that found no memory a second time.
@@ -86,7 +108,15 @@ def usual_way(
         floats, integers: the dtypes beside which a number of Python's, or a whole one of 32 bits, may stand.
         narrow: those beside which one may stand on devices whose kernel takes it (``Backend.narrow_numbers``).
     """
-    return before("usual", op, op.name, accepts, result, floats, integers, _traits(op), again, narrow)(_nothing)
+    operands = (
+        len(op.inputs) if op.kind == "elementwise" else -len(op.inputs)
+    )  # products come here too, and have no short way to a place
+    return before("elementwise", op, op.name, accepts, result, floats, integers, _traits(op), again, narrow, operands)
+
+
+def usual_way(op: Any, again: Callable[..., Any]) -> Callable[..., Any]:
+    """The same of one tensor, of any dtype, as a function; None for all other calls."""
+    return before("usual", op, op.name, None, None, frozenset(), frozenset(), _traits(op), again, frozenset())(_nothing)
 
 
 def place_way(
@@ -98,7 +128,7 @@ def place_way(
     narrow: frozenset[Any] = frozenset(),
     store: Callable[..., Any] | None = None,
 ) -> Callable[..., Any]:
-    """The same of a call with ``out=``, which comes first, is written by the kernel, and is the answer.
+    """The same of a call with ``out=`` alone, which comes first, is written by the kernel, and is the answer; None for other calls.
 
     Args:
         store: of an op whose result has a shape of its own, as ``placed_way`` says; options of its kernel follow by name.
@@ -115,11 +145,58 @@ def placed_way(function: Callable[..., Any], title: str, store: Callable[..., An
     return before("placed", function, title, store)(_no_place)
 
 
+def along_way(
+    op: Any,
+    accepts: frozenset[Any],
+    words: dict[str, Any],
+    record: Callable[..., Any],
+    store: Callable[..., Any],
+    again: Callable[..., Any],
+    result: Any = None,
+    answer: Any = None,
+) -> Callable[[F], F]:
+    """A decorator: the usual calls before a function of a tensor of those dtypes that works along a dim, by its kernel.
+
+    Args:
+        words: dim, bools and counts, as the function and its kernel name them, and what they are where left out; ``...`` for nothing.
+        record, store, again: as ``apply`` and ``apply_into`` have them.
+        result: the result's dtype, None for the tensor's, or a tuple of those of several.
+        answer: the class of several results, which say where elements were: the function records them itself.
+    """
+    return before("along", op, accepts, result, answer, tuple(words), tuple(words.values()), record, store, again)
+
+
+def reduced_way(
+    op: Any,
+    again: Callable[..., Any],
+    accepts: frozenset[Any],
+    dims: Any,
+    store: Callable[..., Any],
+    result: Any = None,
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """A decorator: the usual calls before a reduction of a tensor of those dtypes.
+
+    Args:
+        again: asks a kernel that found no memory a second time.
+        dims: True where a call with dims is usual too, or what takes it, and gives None where it is not.
+        result: the result's dtype where that is not the tensor's.
+        store: ``store(title, result, out)`` is where ``out`` has to take the result's shape.
+    """
+    return before("reduced", op, op.kernel, accepts, result, again, frozenset(), False, store, frozenset(), dims)
+
+
 def product_way(
     op: Any, kernel: str, again: Callable[..., Any], accepts: frozenset[Any], dims: tuple[int, int]
 ) -> Callable[..., Any]:
     """The same of a product of two tensors of so many dims."""
     return before("product", op, kernel, accepts, None, *dims, _traits(op), again, frozenset())(_nothing)
+
+
+def product_place_way(
+    op: Any, kernel: str, accepts: frozenset[Any], dims: tuple[int, int], store: Callable[..., Any]
+) -> Callable[..., Any]:
+    """The same into ``out``, which comes first, as ``place_way`` says."""
+    return before("product_into", op, kernel, accepts, None, *dims, False, store, frozenset())(_no_place)
 
 
 def fused_way(kernel: str, again: Callable[..., Any]) -> Callable[..., Any]:

@@ -40,18 +40,12 @@ static int put_on_tape(PyObject *record, PyObject *op, PyObject *inputs, PyObjec
     return done ? 0 : -1;
 }
 
-/* calls.py: apply(op, inputs, options=None, *, dtype=None) of tensors of one device, with what records */
-static PyObject *run_apply(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
-    if (nargs < 2 || nargs > 3 || counts(INFERENCE) || !(PyTuple_CheckExact(args[1]) || PyList_CheckExact(args[1])))
+PyObject *apply_call(PyObject *record, PyObject *again, PyObject *op, PyObject *given, PyObject *options, PyObject *told, PyObject *dtype) {
+    PyObject *natives[OPERANDS];
+    if (counts(INFERENCE) || !(PyTuple_CheckExact(given) || PyList_CheckExact(given)))
         return NULL;
-    PyObject *options = nargs == 3 ? args[2] : Py_None, *dtype = Py_None, *natives[OPERANDS];
-    for (Py_ssize_t i = 0; kwnames && i < PyTuple_GET_SIZE(kwnames); i++) {
-        if (PyTuple_GET_ITEM(kwnames, i) != shortcut_names[A_DTYPE])
-            return NULL;
-        dtype = args[nargs + i];
-    }
-    const Py_ssize_t count = PySequence_Fast_GET_SIZE(args[1]);
-    PyObject **inputs = PySequence_Fast_ITEMS(args[1]);
+    const Py_ssize_t count = PySequence_Fast_GET_SIZE(given);
+    PyObject **inputs = PySequence_Fast_ITEMS(given);
     if (!count || count > OPERANDS || (options != Py_None && !PyDict_CheckExact(options)) ||
         !is_whole(inputs[0]))
         return NULL;
@@ -69,16 +63,20 @@ static PyObject *run_apply(const shortcut *self, PyObject *const *args, Py_ssize
     Py_INCREF(device);
     for (Py_ssize_t i = 0; i < count; i++)
         Py_INCREF(natives[i]); /* what finds a kernel, and a kernel, may let other threads run, which may give a tensor another array */
-    PyObject *variadic = PyObject_GetAttr(args[0], shortcut_names[A_VARIADIC]);
-    PyObject *name = variadic == Py_False ? PyObject_GetAttr(args[0], shortcut_names[A_KERNEL]) : NULL;
-    PyObject *kernel = name ? kernel_of(device, name) : NULL;
+    PyObject *variadic = PyObject_GetAttr(op, shortcut_names[A_VARIADIC]);
+    PyObject *name = variadic == Py_False ? PyObject_GetAttr(op, shortcut_names[A_KERNEL]) : NULL;
+    PyObject *kernel = name ? kernel_of(device, name) : NULL, *words = options == Py_None ? NULL : options;
+    PyObject *native = kernel ? PyObject_VectorcallDict(kernel, natives, (size_t)count, words) : NULL;
+    if (kernel && !native && PyErr_ExceptionMatches(PyExc_MemoryError)) {
+        if (again)
+            native = asked_again(again, device, name, natives, count, words);
+        else
+            PyErr_Clear(); /* the function makes room, and asks again */
+    }
+    PyObject *made = native ? tensors_of(native, dtype, device) : NULL;
     Py_XDECREF(variadic);
     Py_XDECREF(name);
-    PyObject *native = kernel ? PyObject_VectorcallDict(kernel, natives, (size_t)count, options == Py_None ? NULL : options) : NULL;
-    PyObject *made = native ? tensors_of(native, dtype, device) : NULL;
-    if (kernel && !native && PyErr_ExceptionMatches(PyExc_MemoryError))
-        PyErr_Clear(); /* the function makes room, and asks again */
-    if (made && recorded && put_on_tape(self->known[0], args[0], args[1], options, made))
+    if (made && recorded && put_on_tape(record, op, given, told, made))
         Py_CLEAR(made);
     for (Py_ssize_t i = 0; i < count; i++)
         Py_DECREF(natives[i]);
@@ -87,6 +85,20 @@ static PyObject *run_apply(const shortcut *self, PyObject *const *args, Py_ssize
     Py_DECREF(dtype);
     Py_DECREF(device);
     return made;
+}
+
+/* calls.py: apply(op, inputs, options=None, *, dtype=None) of tensors of one device, with what records, and what asks a kernel that found
+   no memory a second time */
+static PyObject *run_apply(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    if (nargs < 2 || nargs > 3)
+        return NULL;
+    PyObject *options = nargs == 3 ? args[2] : Py_None, *dtype = Py_None;
+    for (Py_ssize_t i = 0; kwnames && i < PyTuple_GET_SIZE(kwnames); i++) {
+        if (PyTuple_GET_ITEM(kwnames, i) != shortcut_names[A_DTYPE])
+            return NULL;
+        dtype = args[nargs + i];
+    }
+    return apply_call(self->known[0], self->known[1], args[0], args[1], options, options, dtype);
 }
 
 /* fused.py: what a kernel of one result makes of tensors of one device, none of them recorded, with its name and what asks again
@@ -129,8 +141,8 @@ static PyObject *run_fused(const shortcut *self, PyObject *const *args, Py_ssize
     return made;
 }
 
-/* Whether input, x and y are of one dtype and device and have sizes that fit, x and y of so many dims, and two numbers follow; `dtypes`
-   are those of which kernels take such numbers. */
+/* Whether input, x and y are of one dtype and device and have sizes that fit, x and y of so many dims, and two numbers follow, where
+   there are any; `dtypes` are those of which kernels take such numbers. */
 static bool fits_product(PyObject *const *tensors, PyObject *dims, PyObject *const *numbers, PyObject *dtypes) {
     PyArrayObject *arrays[3];
     for (int i = 0; i < 3; i++) {
@@ -142,7 +154,7 @@ static bool fits_product(PyObject *const *tensors, PyObject *dims, PyObject *con
     }
     if (!PyTuple_CheckExact(dims) || PyTuple_GET_SIZE(dims) != 2 || PySet_Contains(dtypes, SLOT(tensors[0], DTYPE)) != 1)
         return false;
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; numbers && i < 2; i++)
         if (!PyLong_CheckExact(numbers[i]) && !PyFloat_CheckExact(numbers[i]))
             return false;
     PyArrayObject *c = arrays[0], *a = arrays[1], *b = arrays[2];
@@ -159,19 +171,36 @@ static bool fits_product(PyObject *const *tensors, PyObject *dims, PyObject *con
     return true;
 }
 
+/* A factor beside integers, cut off; NULL where not all of them have it. */
+static PyObject *whole_factor(PyObject *number) {
+    const double value = PyFloat_CheckExact(number) ? PyFloat_AS_DOUBLE(number) : PyLong_CheckExact(number) ? PyLong_AsDouble(number) : -1;
+    PyErr_Clear();
+    return value >= 0 && value <= INT8_MAX ? PyLong_FromLong((long)value) : NULL;
+}
+
 /* affine.py: _add_product(op, input, x, y, dims, beta, alpha, out) of one dtype and device, whose sizes fit, by the kernel of
-   that name; with what records, and the dtypes */
+   that name; with what records, the dtypes, those of integers, and what stores a result of another shape than that of `out` */
 static PyObject *run_add_product(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
-    if (nargs != 8 || kwnames || args[7] != Py_None || !fits_product(args + 1, args[4], args + 5, self->known[1]))
+    enum { RECORD, DTYPES, WHOLE, STORE };
+    if (nargs != 8 || kwnames)
         return NULL;
+    const bool whole = !fits_product(args + 1, args[4], args + 5, self->known[DTYPES]);
+    PyObject *beta = whole ? NULL : Py_NewRef(args[5]), *alpha = whole ? NULL : Py_NewRef(args[6]);
+    if (whole && (!fits_product(args + 1, args[4], NULL, self->known[WHOLE]) || !(beta = whole_factor(args[5])) ||
+                  !(alpha = whole_factor(args[6])))) {
+        Py_XDECREF(beta);
+        return NULL;
+    }
     PyObject *kernel = kernel_of(SLOT(args[1], DEVICE), shortcut_names[A_ADDMM]), *made = NULL;
     PyObject *inputs = kernel && PyObject_IsTrue(kernel) == 1 ? PyTuple_Pack(3, args[1], args[2], args[3]) : NULL;
     PyObject *options = inputs ? PyDict_New() : NULL;
-    if (options && !PyDict_SetItem(options, shortcut_names[A_BETA], args[5]) &&
-        !PyDict_SetItem(options, shortcut_names[A_ALPHA], args[6])) {
-        PyObject *const given[3] = {args[0], inputs, options};
-        made = run_apply(self, given, 3, NULL);
-    }
+    if (options && !PyDict_SetItem(options, shortcut_names[A_BETA], beta) && !PyDict_SetItem(options, shortcut_names[A_ALPHA], alpha))
+        made = args[7] == Py_None ? apply_call(self->known[RECORD], NULL, args[0], inputs, options, options, Py_None)
+                                  : apply_into_call(self->known[STORE], args[0], inputs, options, SLOT(args[1], DTYPE), args[7]);
+    if (made == Py_None)
+        Py_CLEAR(made);
+    Py_DECREF(beta);
+    Py_DECREF(alpha);
     Py_XDECREF(kernel);
     Py_XDECREF(inputs);
     Py_XDECREF(options);

@@ -93,8 +93,7 @@ static PyObject *computed(PyObject *op, PyObject *device, PyObject *const *args,
     return made;
 }
 
-/* Whether the call is on the tape now, where its op has formulas; false with nothing done where the function in Python has to look. */
-static bool recorded(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *options, PyObject *made) {
+bool recorded_call(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *options, PyObject *made) {
     PyObject *grads = PyObject_GetAttr(op, shortcut_names[A_GRADS]), *inputs = NULL;
     const int wanted = grads ? PyObject_IsTrue(grads) : -1;
     bool done = !wanted;
@@ -119,7 +118,7 @@ PyObject *known_call(PyObject *op, PyObject *const *args, Py_ssize_t count, PyOb
         Py_INCREF(device);
         PyObject *native = computed(op, device, args, count, options, entry, again);
         made = native ? new_tensor(native, PyTuple_GET_ITEM(entry, 1), device) : NULL;
-        if (made && how == RECORDING && !recorded(op, args, count, options, made))
+        if (made && how == RECORDING && !recorded_call(op, args, count, options, made))
             Py_CLEAR(made);
         Py_XDECREF(native);
         Py_DECREF(device);

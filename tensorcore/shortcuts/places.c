@@ -89,14 +89,14 @@ static PyObject *answered(PyObject *store, PyObject *op, PyObject *done, PyObjec
 /* calls.py: the usual call of an op that puts its result into a tensor: (out, input[, others], options by their names); it knows what the
    usual way of the op does, whether the result has the operands' shape, and what stores one of another shape than that of `out`. None
    where it is not one, or where the kernel raises. */
-static PyObject *run_into(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+PyObject *place_call(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     enum { OP, ALIKE = 6, STORE };
     PyObject *given[MOST_ARGUMENTS], *out = args[0], *done = NULL;
     const Py_ssize_t count = nargs - 1, options = kwnames ? PyTuple_GET_SIZE(kwnames) : 0;
     if (count < 1 || nargs + options > MOST_ARGUMENTS || !is_place(out) || !is_whole(args[1]))
         Py_RETURN_NONE;
     PyObject *device = SLOT(out, DEVICE), *dtype = SLOT(args[1], DTYPE), *result = self->known[OP_RESULT];
-    const bool same = result == Py_None || result == dtype, alike = self->known[ALIKE] == Py_True;
+    const bool same = result == Py_None || result == dtype, alike = self->known[ALIKE] != Py_False;
     if (SLOT(out, DTYPE) != (same ? dtype : result) ||
         !(self->known[OP_ACCEPTS] == Py_None || PySet_Contains(self->known[OP_ACCEPTS], dtype) == 1))
         Py_RETURN_NONE;
@@ -161,15 +161,13 @@ static PyObject *natives_of(PyObject *out, PyObject *device, PyObject *dtypes, P
     return made;
 }
 
-/* calls.py: apply_into(op, inputs, options, dtype, out), apply with a place for its one result, or a tuple of dtypes with places for all
-   of them; it knows what stores one of another shape */
-static PyObject *run_apply_into(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
-    enum { STORE, OPERANDS = 8 };
-    if (nargs != 5 || kwnames || !PyTuple_CheckExact(args[1]) || !PyDict_CheckExact(args[2]))
+PyObject *apply_into_call(PyObject *store, PyObject *op, PyObject *tensors, PyObject *options, PyObject *dtype, PyObject *out) {
+    enum { OPERANDS = 8 };
+    if (!PyTuple_CheckExact(tensors) || !PyDict_CheckExact(options))
         return NULL;
-    PyObject **inputs = PySequence_Fast_ITEMS(args[1]), *out = args[4], *given[2 * OPERANDS + 1], *name, *value;
-    const Py_ssize_t count = PyTuple_GET_SIZE(args[1]), more = PyDict_GET_SIZE(args[2]);
-    const bool several = PyTuple_CheckExact(args[3]);
+    PyObject **inputs = PySequence_Fast_ITEMS(tensors), *given[2 * OPERANDS + 1], *name, *value;
+    const Py_ssize_t count = PyTuple_GET_SIZE(tensors), more = PyDict_GET_SIZE(options);
+    const bool several = PyTuple_CheckExact(dtype);
     if (!count || count > OPERANDS || more > OPERANDS || !is_whole(inputs[0]))
         return NULL;
     PyObject *device = SLOT(inputs[0], DEVICE);
@@ -178,9 +176,9 @@ static PyObject *run_apply_into(const shortcut *self, PyObject *const *args, Py_
             return NULL;
         given[i] = SLOT(inputs[i], NATIVE);
     }
-    if (!takes_out(device) || !(several || takes_place(out, device, args[3], inputs, count)))
+    if (!takes_out(device) || !(several || takes_place(out, device, dtype, inputs, count)))
         return NULL;
-    PyObject *place = several ? natives_of(out, device, args[3], inputs, count) : Py_NewRef(SLOT(out, NATIVE));
+    PyObject *place = several ? natives_of(out, device, dtype, inputs, count) : Py_NewRef(SLOT(out, NATIVE));
     if (!place)
         return NULL;
     PyObject *alone = writing_keywords(NULL), *keywords = PyTuple_New(more + 1);
@@ -188,18 +186,24 @@ static PyObject *run_apply_into(const shortcut *self, PyObject *const *args, Py_
     given[count] = place;
     if (alone && keywords)
         PyTuple_SET_ITEM(keywords, 0, Py_NewRef(PyTuple_GET_ITEM(alone, 0)));
-    for (Py_ssize_t i = 1; keywords && PyDict_Next(args[2], &at, &name, &value); i++) {
+    for (Py_ssize_t i = 1; keywords && PyDict_Next(options, &at, &name, &value); i++) {
         PyTuple_SET_ITEM(keywords, i, Py_NewRef(name));
         given[count + i] = value;
     }
-    PyObject *kernel = alone && keywords ? PyObject_GetAttr(args[0], shortcut_names[A_KERNEL]) : NULL;
+    PyObject *kernel = alone && keywords ? PyObject_GetAttr(op, shortcut_names[A_KERNEL]) : NULL;
     PyObject *done = kernel ? run_kernel(device, kernel, given, count, keywords) : NULL;
-    PyObject *answer = several ? all_answered(done, place, out) : answered(self->known[STORE], args[0], done, place, out);
+    PyObject *answer = several ? all_answered(done, place, out) : answered(store, op, done, place, out);
     Py_XDECREF(kernel);
     Py_XDECREF(alone);
     Py_XDECREF(keywords);
     Py_DECREF(place);
     return answer;
+}
+
+/* calls.py: apply_into(op, inputs, options, dtype, out), apply with a place for its one result, or a tuple of dtypes with places for all
+   of them; it knows what stores one of another shape */
+static PyObject *run_apply_into(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    return nargs != 5 || kwnames ? NULL : apply_into_call(self->known[0], args[0], args[1], args[2], args[3], args[4]);
 }
 
 /* output.py: store(op, made, out, *inputs, all_of_it) where both are alike, and no input has to do with the memory of `out` */
@@ -256,11 +260,7 @@ static PyObject *run_free_place(const shortcut *self, PyObject *const *args, Py_
     return is_tensor(args[0]) && is_place(args[0]) && all_apart(args[0], args + 1, 1) ? Py_NewRef(Py_True) : NULL;
 }
 
-/* signature.py: (out, *what the function is called with): the function's results without `out`, copied there; it knows the function, its
-   name, and what stores a result whose shape `out` has to take. None where something is unusual, of results too: the function sees to it
-   then, once more. */
-static PyObject *run_placed(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
-    enum { FUNCTION, TITLE, STORE };
+PyObject *placed_call(PyObject *function, PyObject *title, PyObject *store, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     PyObject *out = args[0];
     const bool several = PyTuple_Check(out) || PyList_Check(out);
     const Py_ssize_t all = nargs + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0), count = several ? PySequence_Fast_GET_SIZE(out) : 1;
@@ -272,7 +272,7 @@ static PyObject *run_placed(const shortcut *self, PyObject *const *args, Py_ssiz
             if (!is_aside(place, PySequence_Fast_GET_ITEM(out, k)) || place == PySequence_Fast_GET_ITEM(out, k))
                 Py_RETURN_NONE;
     }
-    PyObject *made = PyObject_Vectorcall(self->known[FUNCTION], args + 1, (size_t)nargs - 1, kwnames), *answer = NULL;
+    PyObject *made = PyObject_Vectorcall(function, args + 1, (size_t)nargs - 1, kwnames), *answer = NULL;
     if (!made)
         return NULL;
     bool usual = several ? (PyTuple_Check(made) || PyList_Check(made)) && PySequence_Fast_GET_SIZE(made) == count &&
@@ -281,7 +281,7 @@ static PyObject *run_placed(const shortcut *self, PyObject *const *args, Py_ssiz
     for (Py_ssize_t i = 0; usual && i < count; i++)
         usual = is_alike(several ? PySequence_Fast_GET_ITEM(made, i) : made, several ? PySequence_Fast_GET_ITEM(out, i) : out);
     if (!usual && !several && is_whole(made) && made != out && SLOT(made, NODE) == Py_None && SLOT(made, DTYPE) == SLOT(out, DTYPE))
-        answer = PyObject_CallFunctionObjArgs(self->known[STORE], self->known[TITLE], made, out, NULL);
+        answer = PyObject_CallFunctionObjArgs(store, title, made, out, NULL);
     else if (!usual)
         answer = Py_NewRef(Py_None);
     else if (!several)
@@ -298,6 +298,14 @@ static PyObject *run_placed(const shortcut *self, PyObject *const *args, Py_ssiz
     return answer;
 }
 
+/* signature.py: (out, *what the function is called with): the function's results without `out`, copied there; it knows the function, its
+   name, and what stores a result whose shape `out` has to take. None where something is unusual, of results too: the function sees to it
+   then, once more. */
+static PyObject *run_placed(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    enum { FUNCTION, TITLE, STORE };
+    return placed_call(self->known[FUNCTION], self->known[TITLE], self->known[STORE], args, nargs, kwnames);
+}
+
 const shortcut_spec place_shortcuts[] = {
-    {"into", run_into}, {"apply_into", run_apply_into}, {"store", run_store}, {"placed", run_placed}, {"free_place", run_free_place}, {NULL, NULL},
+    {"into", place_call}, {"apply_into", run_apply_into}, {"store", run_store}, {"placed", run_placed}, {"free_place", run_free_place}, {NULL, NULL},
 };

@@ -155,17 +155,47 @@ static PyObject *run_usual(const shortcut *self, PyObject *const *args, Py_ssize
     return made;
 }
 
-/* products.py: a usual call of a product of two arrays of so many dims, whose sizes fit; FLOATS and INTEGERS are those numbers */
-static PyObject *run_product(const shortcut *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames) {
-    if (count != 2 || kwnames || !is_whole(args[0]) || !is_whole(args[1]) || !PyArray_CheckExact(SLOT(args[0], NATIVE)) ||
-        !PyArray_CheckExact(SLOT(args[1], NATIVE)))
-        Py_RETURN_NONE;
-    PyArrayObject *x = (PyArrayObject *)SLOT(args[0], NATIVE), *y = (PyArrayObject *)SLOT(args[1], NATIVE);
-    const int ndim = PyArray_NDIM(x), other = PyArray_NDIM(y);
-    if (ndim != PyLong_AsLong(self->known[OP_FLOATS]) || other != PyLong_AsLong(self->known[OP_INTEGERS]) ||
-        PyArray_DIM(x, ndim - 1) != PyArray_DIM(y, other > 1 ? other - 2 : 0) || (ndim == 3 && PyArray_DIM(x, 0) != PyArray_DIM(y, 0)))
-        Py_RETURN_NONE;
-    return run_usual(self, args, count, kwnames);
+/* calls.py: the call of an elementwise op, with a place too; it knows besides of how many operands, and less than none where kernels of the
+   op do not write to a place of any layout. */
+static PyObject *run_elementwise(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    enum { OPERANDS = 9 };
+    const long operands = PyLong_AsLong(self->known[OPERANDS]);
+    PyObject *given[3], *out = NULL, *made;
+    if (nargs != labs(operands))
+        return NULL;
+    if (kwnames && PyTuple_GET_SIZE(kwnames)) {
+        out = PyTuple_GET_SIZE(kwnames) == 1 && PyTuple_GET_ITEM(kwnames, 0) == shortcut_names[A_OUT] ? args[nargs] : NULL;
+        if (!out || (out != Py_None && operands < 0))
+            return NULL;
+    }
+    given[0] = out;
+    memcpy(given + 1, args, (size_t)nargs * sizeof *given);
+    made = out && out != Py_None ? place_call(self, given, nargs + 1, NULL) : run_usual(self, args, nargs, NULL);
+    if (made == Py_None)
+        Py_CLEAR(made);
+    return made;
 }
 
-const shortcut_spec pointwise_shortcuts[] = {{"usual", run_usual}, {"product", run_product}, {NULL, NULL}};
+/* Whether two tensors are arrays of so many dims, whose sizes fit for a product; FLOATS and INTEGERS are those numbers. */
+static bool fits_product(const shortcut *self, PyObject *const *args) {
+    if (!is_whole(args[0]) || !is_whole(args[1]) || !PyArray_CheckExact(SLOT(args[0], NATIVE)) || !PyArray_CheckExact(SLOT(args[1], NATIVE)))
+        return false;
+    PyArrayObject *x = (PyArrayObject *)SLOT(args[0], NATIVE), *y = (PyArrayObject *)SLOT(args[1], NATIVE);
+    const int ndim = PyArray_NDIM(x), other = PyArray_NDIM(y);
+    return ndim == PyLong_AsLong(self->known[OP_FLOATS]) && other == PyLong_AsLong(self->known[OP_INTEGERS]) &&
+           PyArray_DIM(x, ndim - 1) == PyArray_DIM(y, other > 1 ? other - 2 : 0) && (ndim != 3 || PyArray_DIM(x, 0) == PyArray_DIM(y, 0));
+}
+
+/* products.py: a usual call of a product */
+static PyObject *run_product(const shortcut *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames) {
+    return count == 2 && !kwnames && fits_product(self, args) ? run_usual(self, args, count, NULL) : Py_NewRef(Py_None);
+}
+
+/* products.py: the same into a place, which comes first, and is none of the operands */
+static PyObject *run_product_into(const shortcut *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames) {
+    const bool usual = count == 3 && !kwnames && args[0] != args[1] && args[0] != args[2] && fits_product(self, args + 1);
+    return usual ? place_call(self, args, count, NULL) : Py_NewRef(Py_None);
+}
+
+const shortcut_spec pointwise_shortcuts[] = {
+    {"usual", run_usual}, {"elementwise", run_elementwise}, {"product", run_product}, {"product_into", run_product_into}, {NULL, NULL}};

@@ -14,7 +14,7 @@ static const char *const NAME_TEXTS[NAMES] = {
     "several", "unrecorded", "input_shape", "enabled", "key", "params", "array", "as_native", "offset", "dim1", "dim2", "addmm", "beta", "alpha",
     "type", "levels", "own_generator", "random", "device", "host", "_default", "copy",
     "_lock", "_capsule", "_unused", "_normal", "acquire", "release", "allocate", "full", "process", "threads", "draw_over", "generator", "share_host", "wraps", "traits",
-    "keeps_inputs", "needed_for", "keeps_out", "capabilities", "values", "to_host", "narrow_numbers", "from_host", "dim", "promoted", "takes_out",
+    "keeps_inputs", "needed_for", "keeps_out", "capabilities", "values", "to_host", "narrow_numbers", "from_host", "dim", "promoted", "takes_out", "keepdim", "out",
 };
 static const char *const TENSOR_NAMES[SLOTS] = {"native", "dtype", "device", "node", "version", "trail", "inference"};
 static const char *const VERSION_NAMES[VERSION_SLOTS] = {"count", "stamp", "views", "limit"};
@@ -170,7 +170,19 @@ static PyObject *reduce(PyObject *object, PyObject *unused) {
     return PyObject_GetAttrString(((shortcut *)object)->function, "__qualname__");
 }
 
+static shortcut *made_before(PyObject *function, shortcut_way run, PyObject *const *known);
+
+/* The same short way before a twin of the function, which is open while that runs what the function ran. */
+static PyObject *around(PyObject *object, PyObject *twin) {
+    const shortcut *self = (const shortcut *)object;
+    shortcut *made = made_before(twin, self->run, self->known);
+    if (made && made->code && self->code)
+        Py_SETREF(made->code, Py_NewRef(self->code));
+    return (PyObject *)made;
+}
+
 static PyMethodDef methods[] = {
+    {"around", around, METH_O, "The same short way before a twin of the function."},
     {"__reduce__", reduce, METH_NOARGS, "The name that a pickle keeps."},
     {NULL},
 };
@@ -194,29 +206,32 @@ static PyTypeObject shortcut_type = {
     .tp_dealloc = release,
 };
 
+static shortcut *made_before(PyObject *function, shortcut_way run, PyObject *const *known) {
+    shortcut *made = PyObject_New(shortcut, &shortcut_type);
+    if (made) {
+        made->vectorcall = call;
+        made->run = run;
+        made->function = Py_NewRef(function);
+        made->code = PyFunction_Check(function) ? Py_NewRef(PyFunction_GET_CODE(function)) : NULL;
+        for (int k = 0; k < KNOWN; k++)
+            made->known[k] = Py_XNewRef(known[k]);
+    }
+    return made;
+}
+
 static PyObject *before(PyObject *module, PyObject *args) {
     const shortcut_spec *const tables[] = {view_shortcuts, part_shortcuts, call_shortcuts, check_shortcuts, pointwise_shortcuts, window_shortcuts,
-                                           literal_shortcuts, asked_shortcuts, making_shortcuts, record_shortcuts, write_shortcuts, place_shortcuts, reading_shortcuts, state_shortcuts, mixed_shortcuts};
+                                           literal_shortcuts, asked_shortcuts, making_shortcuts, record_shortcuts, write_shortcuts, place_shortcuts, reading_shortcuts, state_shortcuts, mixed_shortcuts,
+                                           reduction_shortcuts, along_shortcuts};
     const char *name;
     PyObject *function, *known[KNOWN] = {NULL};
     if (!PyArg_ParseTuple(args, "sO|OOOOOOOOOO", &name, &function, &known[0], &known[1], &known[2], &known[3], &known[4], &known[5],
                           &known[6], &known[7], &known[8], &known[9]))
         return NULL;
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
-        for (const shortcut_spec *spec = tables[i]; spec->name; spec++) {
-            if (strcmp(spec->name, name))
-                continue;
-            shortcut *made = PyObject_New(shortcut, &shortcut_type);
-            if (made) {
-                made->vectorcall = call;
-                made->run = spec->run;
-                made->function = Py_NewRef(function);
-                made->code = PyFunction_Check(function) ? Py_NewRef(PyFunction_GET_CODE(function)) : NULL;
-                for (int k = 0; k < KNOWN; k++)
-                    made->known[k] = Py_XNewRef(known[k]);
-            }
-            return (PyObject *)made;
-        }
+        for (const shortcut_spec *spec = tables[i]; spec->name; spec++)
+            if (!strcmp(spec->name, name))
+                return (PyObject *)made_before(function, spec->run, known);
     return PyErr_Format(PyExc_ValueError, "before: expected the name of a short way, got '%s'", name);
 }
 

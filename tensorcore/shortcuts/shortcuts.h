@@ -39,7 +39,7 @@ typedef struct {
 
 /* Tables that end with a NULL name. */
 extern const shortcut_spec view_shortcuts[], part_shortcuts[], call_shortcuts[], check_shortcuts[], pointwise_shortcuts[], window_shortcuts[],
-    literal_shortcuts[], asked_shortcuts[], making_shortcuts[], record_shortcuts[], write_shortcuts[], place_shortcuts[], reading_shortcuts[], state_shortcuts[], mixed_shortcuts[];
+    literal_shortcuts[], asked_shortcuts[], making_shortcuts[], record_shortcuts[], write_shortcuts[], place_shortcuts[], reading_shortcuts[], state_shortcuts[], mixed_shortcuts[], reduction_shortcuts[], along_shortcuts[];
 
 /* The slots of Tensor, Version, Node and of the counters of unusual threads, as bytes from the beginning of an object. A whole
    tensor has the first FILLED of its own; the mark of those made in inference mode is empty on all others. */
@@ -64,7 +64,7 @@ enum {
     A_UNRECORDED, A_INPUT_SHAPE, A_ENABLED, A_KEY, A_PARAMS, A_ARRAY, A_AS_NATIVE, A_OFFSET, A_DIM1, A_DIM2, A_ADDMM, A_BETA, A_ALPHA,
     A_TYPE, A_LEVELS, A_OWN_GENERATOR, A_RANDOM, A_DEVICE, A_HOST, A_DEFAULT, A_COPY, A_LOCK, A_CAPSULE, A_UNUSED, A_NORMAL, A_ACQUIRE,
     A_RELEASE, A_ALLOCATE, A_FULL, A_PROCESS, A_THREADS, A_DRAW_OVER, A_GENERATOR, A_SHARE_HOST, A_WRAPS, A_TRAITS,
-    A_KEEPS_INPUTS, A_NEEDED_FOR, A_KEEPS_OUT, A_CAPABILITIES, A_VALUES, A_TO_HOST, A_NARROW_NUMBERS, A_FROM_HOST, A_DIM, A_PROMOTED, A_TAKES_OUT, NAMES
+    A_KEEPS_INPUTS, A_NEEDED_FOR, A_KEEPS_OUT, A_CAPABILITIES, A_VALUES, A_TO_HOST, A_NARROW_NUMBERS, A_FROM_HOST, A_DIM, A_PROMOTED, A_TAKES_OUT, A_KEEPDIM, A_OUT, NAMES
 };
 extern PyObject *shortcut_names[NAMES];
 
@@ -137,6 +137,23 @@ PyObject *asked_again(PyObject *again, PyObject *device, PyObject *name, PyObjec
 /* The call of an elementwise op whose operands are of dtypes that have met before, see mixed.py; NULL without an exception where the
    function in Python has to look. `again` asks a kernel that found no memory a second time. */
 PyObject *known_call(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *options, PyObject *again);
+
+/* apply(op, inputs, options, dtype=dtype), where formulas are told `told` instead of the options; `record` is the function, and
+   `again` asks a kernel that found no memory a second time; where it is NULL, apply has to. NULL without an exception where apply has to
+   look, and as apply raises. */
+PyObject *apply_call(PyObject *record, PyObject *again, PyObject *op, PyObject *given, PyObject *options, PyObject *told, PyObject *dtype);
+
+/* Whether the call is on the tape now, where its op has formulas; false with nothing done where the function in Python has to look. */
+bool recorded_call(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *options, PyObject *made);
+
+/* The usual call of an op that puts its result into a tensor, see place_way; None where it is not one, or where the kernel raises. */
+PyObject *place_call(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames);
+
+/* apply_into(op, tensors, options, dtype, out), and what stores a result of another shape. */
+PyObject *apply_into_call(PyObject *store, PyObject *op, PyObject *tensors, PyObject *options, PyObject *dtype, PyObject *out);
+
+/* The function's results of args[1:] and the keywords in the tensors of args[0], as "placed" says. */
+PyObject *placed_call(PyObject *function, PyObject *title, PyObject *store, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames);
 
 /* What `other` holds in the dtype of `input`, where such a call of the op was made before and gives that dtype; NULL for others. */
 PyObject *known_operand(PyObject *op, PyObject *input, PyObject *other);

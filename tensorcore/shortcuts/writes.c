@@ -191,6 +191,30 @@ static PyObject *run_written_form(const shortcut *self, PyObject *const *args, P
     return all ? PyObject_Vectorcall(self->known[FUNCTION], given, (size_t)nargs + 2, kwnames) : NULL;
 }
 
+/* writing.py: the same op without an underscore, whose result is new, or copied to `out`, the last word; it knows the function, the op's
+   name, and what stores a result of another shape than that of `out`. */
+static PyObject *run_copied_form(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    enum { FUNCTION, TITLE, STORE };
+    PyObject *given[MOST_ARGUMENTS + 3] = {NULL, self->known[TITLE], Py_False}, *made;
+    const Py_ssize_t words = kwnames ? PyTuple_GET_SIZE(kwnames) : 0;
+    if (nargs < 1 || nargs + words > MOST_ARGUMENTS || !is_tensor(args[0]))
+        return NULL;
+    memcpy(given + 3, args, (size_t)(nargs + words) * sizeof *given);
+    for (Py_ssize_t i = 0; i < words; i++)
+        if (PyUnicode_Compare(PyTuple_GET_ITEM(kwnames, i), shortcut_names[A_OUT]) == 0)
+            given[0] = i == words - 1 && args[nargs + i] != Py_None ? args[nargs + i] : Py_None;
+    if (!given[0])
+        return PyObject_Vectorcall(self->known[FUNCTION], given + 1, (size_t)nargs + 2, kwnames);
+    PyObject *others = given[0] != Py_None ? PyTuple_GetSlice(kwnames, 0, words - 1) : NULL;
+    if (!others)
+        return NULL;
+    made = placed_call(self->known[FUNCTION], self->known[TITLE], self->known[STORE], given, nargs + 3, words > 1 ? others : NULL);
+    Py_DECREF(others);
+    if (made == Py_None)
+        Py_CLEAR(made);
+    return made;
+}
+
 /* kernel(*natives, **options, out=the first) */
 static PyObject *placed(PyObject *op, PyObject *inputs, PyObject *options, PyObject *more) {
     static PyObject *out;
@@ -212,22 +236,39 @@ static PyObject *placed(PyObject *op, PyObject *inputs, PyObject *options, PyObj
     return done;
 }
 
-/* writing.py: call(op, inputs, options, error, write) that writes; it knows what kernels get besides, by the op's name, and what says
-   of an IndexError what is wrong. */
+/* kernel(*natives, **options) into a new tensor, recorded; of those with a history, complex numbers are looked at closer. */
+static PyObject *apart(PyObject *record, PyObject *op, PyObject *inputs, PyObject *options, PyObject *more) {
+    PyObject *const *given = PySequence_Fast_ITEMS(inputs);
+    bool tied = false;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(inputs); i++)
+        tied |= SLOT(given[i], NODE) != Py_None;
+    PyObject *wide = tied ? PyObject_GetAttr(SLOT(given[0], DTYPE), shortcut_names[A_COMPLEX]) : Py_NewRef(Py_False);
+    PyObject *all = wide != Py_False ? NULL : more ? PyDict_Copy(options) : Py_NewRef(options);
+    PyObject *made = all && (!more || !PyDict_Update(all, more)) ? apply_call(record, NULL, op, inputs, all, options, Py_None) : NULL;
+    Py_XDECREF(wide);
+    Py_XDECREF(all);
+    return made;
+}
+
+/* writing.py: call(op, inputs, options, error, write); it knows what kernels get besides, by the op's name, what says of an IndexError
+   what is wrong, and what records. */
 static PyObject *run_place(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
-    enum { MORE, OUTSIDE };
-    if (nargs != 5 || kwnames || args[4] != Py_True || !PyTuple_CheckExact(args[1]) || !PyDict_CheckExact(args[2]))
+    enum { MORE, OUTSIDE, RECORD };
+    if (nargs != 5 || kwnames || !PyBool_Check(args[4]) || !PyTuple_CheckExact(args[1]) || !PyTuple_GET_SIZE(args[1]) ||
+        !PyDict_CheckExact(args[2]))
         return NULL;
+    const bool writes = args[4] == Py_True;
     PyObject *const *inputs = PySequence_Fast_ITEMS(args[1]);
     const Py_ssize_t count = PyTuple_GET_SIZE(args[1]);
-    if (!is_usual(inputs, count, NULL))
+    if (writes && !is_usual(inputs, count, NULL))
         return NULL;
     for (Py_ssize_t i = 0; i < count; i++)
-        if (!is_tensor(inputs[i]) || SLOT(inputs[i], DEVICE) != SLOT(inputs[0], DEVICE))
+        if (!is_whole(inputs[i]) || SLOT(inputs[i], DEVICE) != SLOT(inputs[0], DEVICE))
             return NULL;
-    PyObject *name = PyObject_GetAttrString(args[0], "name");
+    PyObject *name = PyObject_GetAttrString(args[0], "name"), *done = NULL;
     PyObject *more = name ? PyDict_GetItemWithError(self->known[MORE], name) : NULL;
-    PyObject *done = name && !PyErr_Occurred() ? placed(args[0], args[1], args[2], more) : NULL;
+    if (name && !PyErr_Occurred())
+        done = writes ? placed(args[0], args[1], args[2], more) : apart(self->known[RECORD], args[0], args[1], args[2], more);
     Py_XDECREF(name);
     if (!done && PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_IndexError)) {
         PyObject *type, *wrong, *trace;
@@ -239,7 +280,7 @@ static PyObject *run_place(const shortcut *self, PyObject *const *args, Py_ssize
         Py_XDECREF(wrong);
         Py_XDECREF(trace);
     }
-    return noted(inputs[0], done, inputs[0]);
+    return writes ? noted(inputs[0], done, inputs[0]) : done;
 }
 
 /* The dims in their order but for two, which are swapped. */
@@ -306,5 +347,6 @@ static PyObject *run_newer(const shortcut *self, PyObject *const *args, Py_ssize
 
 const shortcut_spec write_shortcuts[] = {
     {"overwritten", run_overwritten}, {"overwrite", run_overwrite}, {"inplace", run_inplace}, {"written_form", run_written_form},
+    {"copied_form", run_copied_form},
     {"place", run_place}, {"reshaped", run_reshaped}, {"newer", run_newer}, {NULL, NULL},
 };

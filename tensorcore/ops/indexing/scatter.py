@@ -12,7 +12,7 @@ from tensorcore.ops.define import Op
 from tensorcore.ops.indexing.index import nothing, number_of
 from tensorcore.ops.indexing.parse import check_places, check_scattered, long
 from tensorcore.ops.indexing.scatter_gradients import REDUCED, padded
-from tensorcore.ops.indexing.writing import both, call, picked, quick, renamed, same_dtype, scalar
+from tensorcore.ops.indexing.writing import both, call, picked, renamed, same_dtype, scalar
 from tensorcore.ops.kinds import BOOL, COMPLEX, FLOATING, INTEGER, operation
 from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.output import store
@@ -144,8 +144,7 @@ def scatter(name: str, write: bool, input: Tensor, dim: int, index: Tensor, src:
         src = value
     at = _usual(input, dim, index, src) if reduce is None else -1
     if at >= 0:
-        made = None if write else quick(_scatter, (input, index, src), {"dim": at})
-        return call(_scatter, (input, index, src), {"dim": at}, ShapeError, write) if made is None else made
+        return call(_scatter, (input, index, src), {"dim": at}, ShapeError, write)
     given = isinstance(src, Tensor)
     if not given and reduce is None and (at := _usual(input, dim, index, input)) >= 0:
         if type(src) is float or type(src) is int:
@@ -153,8 +152,7 @@ def scatter(name: str, write: bool, input: Tensor, dim: int, index: Tensor, src:
         else:
             src = scalar(name, input, src)
             src = new_tensor(src.device.kernels["expand"](src.native, shape=index.native.shape), src.dtype, src.device)
-        made = None if write else quick(_scatter_value, (input, index, src), {"dim": at})
-        return call(_scatter_value, (input, index, src), {"dim": at}, ShapeError, write) if made is None else made
+        return call(_scatter_value, (input, index, src), {"dim": at}, ShapeError, write)
     index = long(name, index, empty=True)
     if given:
         same_dtype(name, input, src, "src")
@@ -176,8 +174,7 @@ def scatter_add(name: str, write: bool, input: Tensor, dim: int, index: Tensor, 
     """``input`` with ``src[i, j]`` added at ``[index[i, j], j]`` for ``dim`` 0, and so on; equal indices all count."""
     at = _usual(input, dim, index, src)
     if at >= 0:
-        made = None if write else quick(_scatter_add, (input, index, src), {"dim": at}, reduce="sum")
-        return call(_scatter_add, (input, index, src), {"dim": at}, ShapeError, write) if made is None else made
+        return call(_scatter_add, (input, index, src), {"dim": at}, ShapeError, write)
     index = long(name, index, empty=True)
     if not isinstance(src, Tensor):
         raise ArgumentTypeError(f"{name}: expected src to be a Tensor, got {src!r}; use scatter(..., reduce='add')")
@@ -202,8 +199,7 @@ def scatter_reduce(name: str, write: bool, input: Tensor, dim: int, index: Tenso
         at = _usual(input, dim, index, src)
         if at >= 0:
             options = {"dim": at, "reduce": reduce, "include_self": include_self}
-            made = None if write else quick(_scatter_reduce, (input, index, src), options)
-            return call(_scatter_reduce, (input, index, src), options, ShapeError, write) if made is None else made
+            return call(_scatter_reduce, (input, index, src), options, ShapeError, write)
     index = long(name, index, empty=True)
     if reduce not in ("sum", "prod", "mean", "amax", "amin"):
         raise ShapeError(

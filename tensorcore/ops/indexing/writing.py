@@ -21,7 +21,7 @@ from tensorcore.shortcuts import before
 from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor, new_tensor
 
-__all__ = ["both", "call", "picked", "quick", "renamed", "same_dtype", "scalar"]
+__all__ = ["both", "call", "picked", "renamed", "same_dtype", "scalar"]
 
 
 def renamed(op: Op, number: int) -> Op:
@@ -40,7 +40,7 @@ def _outside(op: Op, error: type[Exception], wrong: Exception) -> None:
     ) from None
 
 
-@before("place", _MORE, _outside)
+@before("place", _MORE, _outside, record)
 def call(op: Op, inputs: tuple[Any, ...], options: dict[str, Any], error: type[Exception], write: bool) -> Tensor:
     """Run a primitive whose kernel raises IndexError for an index outside, into a copy or into the first input."""
     if not write:
@@ -109,6 +109,8 @@ def both(name: str) -> Callable[[Callable[..., Tensor]], Callable[..., Tensor]]:
         plain.__module__ = "tensorcore"  # where pickles find it
         plain.__doc__ = function.__doc__
         plain.__wrapped__ = function  # type: ignore[attr-defined]
+        plain.sees_out = True  # type: ignore[attr-defined]
+        plain = before("copied_form", function, name, store)(plain)
         setattr(Tensor, title, written_form)
         calls = getattr(samples, name, None)
         if calls is None:
@@ -151,7 +153,8 @@ def scalar(op: str, input: Tensor, value: Any) -> Tensor:
 
 
 def picked(op: Op, input: Tensor, index: Tensor, at: int, out: Tensor | None = None) -> Tensor | None:
-    """As ``quick``, for what is read at one index along one dim."""
+    """What the kernel reads at one index along one dim, recorded; None where it refuses: the slower call knows how to go on, and what
+    to say."""
     device = input.device
     if out is not None:
         return apply_into(op, (input, index), {"dim": at}, input.dtype, out)
@@ -162,25 +165,4 @@ def picked(op: Op, input: Tensor, index: Tensor, at: int, out: Tensor | None = N
     made = new_tensor(native, input.dtype, device)
     if input.node is not None and mode.enabled:
         record(op, (input, index), {"dim": at}, made)
-    return made  # type: ignore[no-any-return]
-
-
-def quick(op: Op, inputs: tuple[Tensor, ...], options: dict[str, Any], **others: Any) -> Tensor | None:
-    """What the kernel makes, recorded; None where it refuses: the slower call knows how to go on, and what to say.
-
-    Args:
-        options: those that are recorded, too; ``others`` are for the kernel alone.
-    """
-    input = inputs[0]
-    device = input.device
-    try:
-        native = device.kernels[op.kernel](*[one.native for one in inputs], **options, **others)
-    except (IndexError, MemoryError):
-        return None
-    made = new_tensor(native, input.dtype, device)
-    if mode.enabled:
-        for one in inputs:
-            if one.node is not None:
-                record(op, inputs, options, made)
-                break
     return made  # type: ignore[no-any-return]

@@ -11,17 +11,15 @@ from tensorcore.tensor import Tensor
 __all__ = ["log_softmax", "softmax", "softmin"]
 
 
+@norm.softmax_way
 def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
     """Exponentials along ``dim``, scaled to sum to one."""
-    if dtype is None and type(dim) is int and type(input) is Tensor:
-        return norm.soft(norm.softmax_op, input, dim, None, None)  # two frames less
     return norm.softmax(input, _chosen("softmax", input, _stacklevel) if dim is None else dim, dtype)
 
 
+@norm.log_softmax_way
 def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
     """The logarithm of ``softmax``, computed without overflow."""
-    if dtype is None and type(dim) is int and type(input) is Tensor:
-        return norm.soft(norm.log_softmax_op, input, dim, None, None)  # two frames less
     return norm.log_softmax(input, _chosen("log_softmax", input, _stacklevel) if dim is None else dim, dtype)
 
 

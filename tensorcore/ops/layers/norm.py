@@ -15,12 +15,9 @@ from tensorcore.ops.fused import Fused
 from tensorcore.ops.inplace import check_writable, written
 from tensorcore.ops.kinds import FLOATING, operation
 from tensorcore.ops.operands import NARROW, check_tensors
-from tensorcore.ops.reductions.reduce import over_dims, stored
+from tensorcore.ops.reductions.reduce import over_dims, stored, way_along
 from tensorcore.ops.reductions.statistics import vector_norm
-from tensorcore.ops.shortage import again
-from tensorcore.tape.memory import Version, next_order
-from tensorcore.tape.mode import makers, mode, no_grad, unusual
-from tensorcore.tape.node import Node
+from tensorcore.tape.mode import makers, mode, no_grad
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = [
@@ -42,29 +39,10 @@ log_softmax_op = Op("log_softmax", "input", "Log-softmax.", register=False,
                   grads=dict(input=lambda g, out, dim: g - out.exp() * g.sum(dim, True)))  # fmt: skip
 by_slope(softmax_op)
 by_slope(log_softmax_op)
+softmax_way, log_softmax_way = (way_along(op, FLOATING, {"dim": ...}) for op in (softmax_op, log_softmax_op))
 
 
-def soft(op: Op, input: Tensor, dim: Any, dtype: Any, out: Any) -> Tensor:
-    if type(input) is Tensor and type(dim) is int and dtype is None and out is None and input.dtype in FLOATING:
-        # The usual call: half of the time of what follows.
-        rank, device = len(input.native.shape), input.device
-        kernel = device.kernels[op.kernel]
-        if -rank <= dim < rank and kernel and not (unusual.threads and not mode.plain):
-            try:
-                native = kernel(input.native, dim=dim % rank)
-            except MemoryError as error:
-                native = again(device, op.kernel, (input.native,), {"dim": dim % rank}, error)
-            made = new(Tensor)
-            made.native = native = native if type(native) is device.array else device.as_native(native)
-            made.dtype, made.device = input.dtype, device
-            made.node = made.version = made.trail = None
-            if input.node is not None:
-                made.node = node = new(Node)
-                node.op, node.edges, node.saved, node.options = op, (input.node,), (), {"dim": dim % rank}
-                made.version = node.version = Version()
-                node.out, node.extra, node.shape, node.dtype = native, None, native.shape, input.dtype
-                node.order = next_order()
-            return made
+def _soft(op: Op, input: Tensor, dim: Any, dtype: Any, out: Any) -> Tensor:
     if not isinstance(input, Tensor):
         raise ArgumentTypeError(
             f"{op.name}: expected argument 'input' to be a Tensor, got {type(input).__name__}; wrap it in "
@@ -90,16 +68,16 @@ def soft(op: Op, input: Tensor, dim: Any, dtype: Any, out: Any) -> Tensor:
     return made if out is None else stored(op.name, made, out)
 
 
-@over_dims(samples=samples.along_dim)
+@over_dims(samples=samples.along_dim, way=softmax_way)
 def softmax(input: Tensor, dim: int, dtype: dtypes.dtype | None = None, *, out: Tensor | None = None) -> Tensor:
     """Exponentials along ``dim``, scaled to sum to one."""
-    return soft(softmax_op, input, dim, dtype, out)
+    return _soft(softmax_op, input, dim, dtype, out)
 
 
-@over_dims(samples=samples.along_dim)
+@over_dims(samples=samples.along_dim, way=log_softmax_way)
 def log_softmax(input: Tensor, dim: int, dtype: dtypes.dtype | None = None, *, out: Tensor | None = None) -> Tensor:
     """The logarithm of ``softmax``, computed without overflow."""
-    return soft(log_softmax_op, input, dim, dtype, out)
+    return _soft(log_softmax_op, input, dim, dtype, out)
 
 
 @over_dims(samples=samples.along_dim, method=False)

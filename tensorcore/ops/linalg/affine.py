@@ -69,7 +69,7 @@ _SPANS: dict[Any, Any] = dict.fromkeys(_FIELDS, _FIELDS) | {
 _addmm, _addmv, _baddbmm = _adding("addmm"), _adding("addmv"), _adding("baddbmm")
 
 
-@before("add_product", record, _FIELDS)
+@before("add_product", record, _FIELDS, INTEGER, store)
 def _add_product(
     op: Op, input: Tensor, x: Tensor, y: Tensor, dims: tuple[int, int], beta: Any, alpha: Any, out: Any
 ) -> Tensor:

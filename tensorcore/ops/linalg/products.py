@@ -22,7 +22,7 @@ from tensorcore.ops.record import record
 from tensorcore.ops.samples import nn as samples
 from tensorcore.ops.shapes.shape import in_shape
 from tensorcore.ops.shortage import again
-from tensorcore.shortcuts import placed_way, product_way
+from tensorcore.shortcuts import in_python, product_place_way, product_way
 from tensorcore.tape.mode import makers, mode
 from tensorcore.tensor import Tensor, new_tensor
 
@@ -168,8 +168,9 @@ _NOT_BOOL = frozenset(one for one in dtypes.ALL if one.kind != "bool")
 
 _op = _product("matmul", "Product of two tensors as matrices.", "MmBackward0", _GRADS, register=True)
 matmul = binary(_op, _NOT_BOOL, None)
-matmul.__module__, matmul.__name__, matmul.__qualname__ = "tensorcore", "matmul", "matmul"  # where pickles find it
-matmul.__doc__ = """Product of vectors, matrices, or batches of matrices.
+_python = in_python(matmul)
+_python.__module__, _python.__name__, _python.__qualname__ = "tensorcore", "matmul", "matmul"  # where pickles find it
+_python.__doc__ = """Product of vectors, matrices, or batches of matrices.
 
     Shapes: (k) (k) -> (); (m, k) (k, n) -> (m, n); (k) (..., k, n) -> (..., n); (..., m, k) (k) -> (..., m);
     (..., m, k) (..., k, n) -> (..., m, n) with the dims in front broadcast. Both of one dtype.
@@ -218,9 +219,10 @@ def _of_dims(op: Op, second: str, dims: tuple[int, int], text: str, doc: str, ca
     first_dims, other_dims = dims
     inner, batched = -2 if other_dims > 1 else -1, first_dims == 3
     usual = product_way(op, "matmul", again, _FIELDS | INTEGER, dims)
+    into = product_place_way(op, "matmul", _FIELDS | INTEGER, dims, store)
 
     def call(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-        if (done := usual(input, other) if out is None else placed(out, input, other)) is not None:
+        if (done := usual(input, other) if out is None else into(out, input, other)) is not None:
             return done  # type: ignore[no-any-return]
         if (
             type(input) is Tensor
@@ -253,7 +255,6 @@ def _of_dims(op: Op, second: str, dims: tuple[int, int], text: str, doc: str, ca
     call.__annotations__ = {second if one == "other" else one: text for one, text in call.__annotations__.items()}
     call.__name__ = call.__qualname__ = op.name
     call.__doc__ = doc
-    placed = placed_way(call, op.name, store)
     return operation(samples=calls, name=op.name)(call)
 
 

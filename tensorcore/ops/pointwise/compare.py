@@ -8,10 +8,12 @@ from typing import Any
 from tensorcore import dtypes
 from tensorcore.errors import ArgumentTypeError, DtypeError
 from tensorcore.ops.creation.create import zeros_like
-from tensorcore.ops.kinds import BOOL, INTEGER, REAL, alias, elementwise, method, operation
+from tensorcore.ops.kinds import BOOL, FLOATING, INTEGER, REAL, alias, elementwise, method, operation
 from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.output import store
 from tensorcore.ops.samples import elementwise as samples
+from tensorcore.ops.shortage import again
+from tensorcore.shortcuts import elementwise_way
 from tensorcore.tensor import Tensor
 
 __all__ = [
@@ -89,7 +91,7 @@ _signbit = elementwise("signbit", "input", "Whether the sign of each element is 
                        takes=REAL, writes=False, method=False, samples=samples.unary)  # fmt: skip
 
 
-@operation(samples=samples.unary)
+@operation(samples=samples.unary, way=elementwise_way(_signbit.op, again, FLOATING, dtypes.bool_))  # type: ignore[attr-defined]
 def signbit(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Whether the sign of each element is minus, that of -0 too."""
     if type(input) is not Tensor:

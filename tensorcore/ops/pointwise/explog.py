@@ -27,6 +27,7 @@ from tensorcore.ops.output import store
 from tensorcore.ops.pointwise.choice import where
 from tensorcore.ops.pointwise.complex import conjugate
 from tensorcore.ops.samples import elementwise as samples
+from tensorcore.shortcuts import place_way
 from tensorcore.tensor import Tensor
 
 __all__ = [
@@ -130,9 +131,14 @@ def _xlog1py_op(input: Tensor, other: Tensor) -> Tensor:
     return where(other != other, math.nan, where(input == 0, 0.0, input * log1p(other)))
 
 
+_into_xlogy, _into_xlog1py = (place_way(OPS[one], FLOATING, None) for one in ("xlogy", "xlog1py"))
+
+
 @operation(samples=samples.xlogy, writes=True, overwritten=usual_write(OPS["xlogy"], FLOATING, None, numbers=False))
 def xlogy(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """``input * log(other)``: 0 where ``input`` is 0, NaN where ``other`` is NaN."""
+    if out is not None and (done := _into_xlogy(out, input, other)) is not None:
+        return done  # type: ignore[no-any-return]
     if (made := quick_pair("xlogy", input, other, out=out)) is not None:
         return made
     made = _xlogy_op(*(input, other) if alike(input, other) else _two_floats("xlogy", input, other))
@@ -142,6 +148,8 @@ def xlogy(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
 @operation(samples=samples.xlogy, method=False)
 def xlog1py(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """``input * log(1 + other)``: 0 where ``input`` is 0, NaN where ``other`` is NaN."""
+    if out is not None and (done := _into_xlog1py(out, input, other)) is not None:
+        return done  # type: ignore[no-any-return]
     if (made := quick_pair("xlog1py", input, other, out=out)) is not None:
         return made
     made = _xlog1py_op(*(input, other) if alike(input, other) else _two_floats("xlog1py", input, other))

@@ -24,8 +24,10 @@ from tensorcore.ops.reductions.reduce import (
     over_dims,
     return_type,
     stored,
+    way_along,
 )  # fmt: skip
 from tensorcore.ops.shortage import again
+from tensorcore.shortcuts import place_way
 from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor, new_tensor
 
@@ -49,9 +51,11 @@ def values_and_places(
     title: str, answer: Callable[..., Any], op: Op, input: Tensor, options: dict[str, Any], out: Any, *inputs: Tensor
 ) -> Any:
     """The same as a named tuple, and in the two tensors of ``out`` where that is given, which share no memory with ``inputs``."""
-    if out is not None and (done := apply_into(op, (input,), options, (input.dtype, dtypes.int64), out)) is not None:
-        return answer(*done)
-    return stored(title, answer(*picking(op, input, options)), out, *inputs)
+    if out is not None:
+        made = apply_into(op, (input,), options, (input.dtype, dtypes.int64), out)
+    else:
+        made = None if input.node is not None else apply(op, (input,), options, dtype=(input.dtype, dtypes.int64))
+    return stored(title, answer(*picking(op, input, options)), out, *inputs) if made is None else answer(*made)
 
 
 def put_back(g: Tensor, at: Tensor, dim: int, keepdim: bool, shape: tuple[int, ...], unique: bool = True) -> Tensor:
@@ -140,47 +144,42 @@ amin = closure(_amin, REAL, _amin_slow, samples.reduction)
 
 
 _Aminmax = return_type("aminmax", "min max")
+_least_into, _largest_into = (place_way(op, REAL, None, store=store) for op in (_amin, _amax))
+
+
+def _both_into(input: Tensor, options: dict[str, Any], out: Any) -> Any:
+    """Both extremes in the two tensors of ``out``; None where that is unusual."""
+    if type(out) is not tuple or len(out) != 2 or out[0] is out[1]:
+        return None
+    pair = _least_into(out[0], input, **options), _largest_into(out[1], input, **options)
+    return None if pair[0] is None or pair[1] is None else _Aminmax(*pair)
 
 
 @over_dims(samples=samples.extremes)
 def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False, out: Any = None) -> Any:
     """The smallest and the largest element, of all or along ``dim``, as a named tuple ``(min, max)``."""
-    if out is None and type(input) is Tensor and input.node is None and input.dtype in REAL:
+    if type(input) is Tensor and input.node is None and input.dtype in REAL:
         native, dtype, device = input.native, input.dtype, input.device
         shape, options = native.shape, None
         if dim is None and not keepdim:
             options = {}
         elif type(dim) is int and -len(shape) <= dim < len(shape):
             options = {"dim": (dim % len(shape),), "keepdim": keepdim}
+        if out is not None and options is not None and (done := _both_into(input, options, out)) is not None:
+            return done
         try:
-            if options is not None and 0 not in shape:
+            if out is None and options is not None and 0 not in shape:
                 least, largest = device.kernels["amin"](native, **options), device.kernels["amax"](native, **options)
-                return _Aminmax(new_tensor(least, dtype, device), new_tensor(largest, dtype, device))
+                pair = new_tensor(least, dtype, device), new_tensor(largest, dtype, device)
+                return tuple.__new__(_Aminmax, pair)  # half the time of its own
         except MemoryError:  # the calls below give back what is kept, and try again
             pass
-    if (
-        type(out) is tuple
-        and len(out) == 2
-        and dim is None
-        and not keepdim
-        and type(input) is Tensor
-        and out[0] is not out[1]
-    ):
-        pair = [apply_into(op, (input,), {}, input.dtype, one) for op, one in zip((_amin, _amax), out, strict=True)]
-        if pair[0] is not None and pair[1] is not None:
-            return _Aminmax(*pair)
     return stored("aminmax", _Aminmax(amin(input, dim, keepdim), amax(input, dim, keepdim)), out)
 
 
-def _extreme_forms(whole: Op, along: Op, pairwise: str) -> Callable[..., Any]:
-    answer = return_type(whole.name)
+def _extreme_forms(whole: Op, along: Op, pairwise: str, answer: Any) -> Callable[..., Any]:
 
     def call(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Any = None, out: Any = None) -> Any:
-        if type(dim) is int and type(input) is Tensor and other is out is None and input.dtype in REAL:
-            shape = input.native.shape
-            ndim = len(shape) or 1
-            if -ndim <= dim < ndim and 0 not in shape:  # the usual call
-                return answer(*picking(along, input, {"dim": dim % ndim, "keepdim": keepdim}))
         if isinstance(dim, Tensor) and not keepdim:
             other = dim
         if other is not None:
@@ -206,27 +205,29 @@ def _extreme_forms(whole: Op, along: Op, pairwise: str) -> Callable[..., Any]:
     return call
 
 
-max = closure(_max, REAL, _extreme_forms(_max, _max_dim, "maximum"), samples.one_dim_reduction, False)
-min = closure(_min, REAL, _extreme_forms(_min, _min_dim, "minimum"), samples.one_dim_reduction, False)
+def _extreme_of(whole: Op, along: Op, pairwise: str) -> Callable[..., Any]:
+    answer = return_type(whole.name)
+    usual = way_along(along, REAL, {"dim": ..., "keepdim": False}, answer)(_not_along)
+    return closure(whole, REAL, _extreme_forms(whole, along, pairwise, answer), samples.one_dim_reduction, usual)
+
+
+def _not_along(*given: Any, **options: Any) -> None:
+    """In the place of a call that is not along a dim, or not a usual one."""
+
+
+max, min = _extreme_of(_max, _max_dim, "maximum"), _extreme_of(_min, _min_dim, "minimum")
 
 _argmax = Op("argmax", "input", "Where the largest element is.", register=False)
 _argmin = Op("argmin", "input", "Where the smallest element is.", register=False)
 
 
+def _places_way(op: Op) -> Callable[..., Any]:
+    return way_along(op, FLOATING, {"dim": ..., "keepdim": False}, result=dtypes.int64)
+
+
 def _where_extreme(op: Op, input: Tensor, dim: int | None, keepdim: bool, out: Any) -> Tensor:
     if type(input) is not Tensor:
         check_tensors(op.name, input=input)
-    if type(dim) is int and input.dtype in FLOATING:
-        shape = input.native.shape
-        if -len(shape) <= dim < len(shape) and 0 not in shape:
-            at = dim % len(shape)
-            if out is not None:
-                return applied(op, (input,), {"dim": at, "keepdim": keepdim}, out, dtypes.int64)  # type: ignore[no-any-return]
-            try:
-                native = input.device.kernels[op.name](input.native, dim=at, keepdim=keepdim)
-            except MemoryError:  # tried once more, with the caches freed
-                return apply(op, (input,), {"dim": at, "keepdim": keepdim}, dtype=dtypes.int64)  # type: ignore[no-any-return]
-            return new_tensor(native, dtypes.int64, input.device)
     if input.dtype.is_complex:
         raise DtypeError(f"{op.name}: does not support complex input, got {input.dtype}; use .abs() or .real")
     if input.dtype.kind == "bool":
@@ -237,13 +238,13 @@ def _where_extreme(op: Op, input: Tensor, dim: int | None, keepdim: bool, out: A
     return applied(op, (input,), {"dim": at, "keepdim": keepdim}, out, dtypes.int64)
 
 
-@over_dims(samples=samples.one_dim_reduction, kind="reduction")
+@over_dims(samples=samples.one_dim_reduction, kind="reduction", way=_places_way(_argmax))
 def argmax(input: Tensor, dim: int | None = None, keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
     """Where the largest element is: in the flattened tensor, or along ``dim``. The first NaN counts as largest."""
     return _where_extreme(_argmax, input, dim, keepdim, out)
 
 
-@over_dims(samples=samples.one_dim_reduction, kind="reduction")
+@over_dims(samples=samples.one_dim_reduction, kind="reduction", way=_places_way(_argmin))
 def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
     """Where the smallest element is: in the flattened tensor, or along ``dim``. The first NaN counts as smallest."""
     return _where_extreme(_argmin, input, dim, keepdim, out)

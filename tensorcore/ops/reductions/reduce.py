@@ -14,14 +14,15 @@ from tensorcore.ops import rules, samples
 from tensorcore.ops.calls import apply, apply_into, reduction
 from tensorcore.ops.define import Op
 from tensorcore.ops.fused import differentiate
-from tensorcore.ops.kinds import COMPLEX, FLOATING, install, operation
+from tensorcore.ops.kinds import COMPLEX, FLOATING, NUMBERS, install, operation
 from tensorcore.ops.operands import check_tensors, plain
 from tensorcore.ops.output import store
 from tensorcore.ops.pointwise.choice import where
 from tensorcore.ops.pointwise.complex import conjugate
 from tensorcore.ops.record import record
+from tensorcore.ops.shortage import again
 from tensorcore.ops.signature import checked
-from tensorcore.shortcuts import before
+from tensorcore.shortcuts import along_way, before, reduced_way
 from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor, new_tensor
 
@@ -96,6 +97,13 @@ def applied(op: Op, inputs: tuple[Tensor, ...], options: dict[str, Any], out: An
     return stored(op.name, apply(op, inputs, options, dtype=dtype), out)
 
 
+def way_along(
+    op: Op, accepts: frozenset[dtypes.dtype], words: dict[str, Any], answer: Any = None, result: Any = None
+) -> Callable[..., Any]:
+    """The short way of what works along a dim; with ``answer`` it picks elements, and says where they were."""
+    return along_way(op, accepts, words, record, store, again, (None, dtypes.int64) if answer else result, answer)
+
+
 def check_real(op: str, of: Tensor | dtypes.dtype) -> None:
     """Raise for complex numbers, which have no order."""
     kind = of.dtype if isinstance(of, Tensor) else of
@@ -117,9 +125,10 @@ def check_floating(op: str, *tensors: Tensor) -> None:
 # Sums
 
 
-def closure(op: Op, accepts: Any, slow: Callable[..., Any], calls: Any, dims: bool = True) -> Callable[..., Any]:
-    call = functools.wraps(slow)(reduction(op, accepts, checked(slow, op.name, numpy=True), dims))
+def closure(op: Op, accepts: Any, slow: Callable[..., Any], calls: Any, dims: Any = True) -> Callable[..., Any]:
+    call = functools.wraps(slow)(reduction(op, accepts, checked(slow, op.name, numpy=True), dims is True))
     call.__name__ = call.__qualname__ = op.name
+    call = reduced_way(op, again, accepts, dims, store)(call)
     entry = Op(op.name, "input", slow.__doc__ or "", samples=calls, kind="reduction")
     entry.function = call
     return install(call, op.name)
@@ -375,6 +384,10 @@ _all = Op("all", "input", "Whether all elements are true.", register=False)
 _any = Op("any", "input", "Whether any element is true.", register=False)
 
 
+def _logical_way(op: Op) -> Callable[..., Any]:
+    return reduced_way(op, again, NUMBERS - {dtypes.uint8}, True, store, dtypes.bool_)
+
+
 def _logical(op: Op, input: Tensor, dim: Dims, keepdim: bool, out: Any) -> Tensor:
     if type(input) is not Tensor:
         check_tensors(op.name, input=input)
@@ -389,13 +402,13 @@ def _logical(op: Op, input: Tensor, dim: Dims, keepdim: bool, out: Any) -> Tenso
     return stored(op.name, made, out)
 
 
-@over_dims(samples=samples.reduction, kind="reduction")
+@over_dims(samples=samples.reduction, kind="reduction", way=_logical_way(_all))
 def all(input: Tensor, dim: Dims = None, keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
     """Whether all elements, or all along ``dim``, are not zero."""
     return _logical(_all, input, dim, keepdim, out)
 
 
-@over_dims(samples=samples.reduction, kind="reduction")
+@over_dims(samples=samples.reduction, kind="reduction", way=_logical_way(_any))
 def any(input: Tensor, dim: Dims = None, keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
     """Whether any element, or any along ``dim``, is not zero."""
     return _logical(_any, input, dim, keepdim, out)

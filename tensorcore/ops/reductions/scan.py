@@ -12,13 +12,14 @@ from tensorcore.ops.calls import PLAIN_FLOATS, apply, apply_into
 from tensorcore.ops.define import Op
 from tensorcore.ops.fused import differentiate
 from tensorcore.ops.inplace import is_free
+from tensorcore.ops.kinds import COMPLEX, FLOATING, REAL
 from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.output import written
 from tensorcore.ops.pointwise.choice import where
 from tensorcore.ops.pointwise.complex import conjugate
 from tensorcore.ops.record import record
 from tensorcore.ops.reductions.extreme import put_back, values_and_places
-from tensorcore.ops.reductions.reduce import check_floating, check_real, over_dims, return_type, stored
+from tensorcore.ops.reductions.reduce import check_floating, check_real, over_dims, return_type, stored, way_along
 from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor, new_tensor
 
@@ -108,6 +109,10 @@ def _scan(op: Op, input: Tensor, dim: int, dtype: Any, out: Any) -> Tensor:
     return stored(op.name, apply(op, (input,), {"dim": at}), out, input)
 
 
+def _scanning(op: Op) -> Callable[..., Any]:
+    return way_along(op, FLOATING | COMPLEX | {dtypes.int64}, {"dim": ...})
+
+
 def _scanned_over(kernel: str) -> Callable[..., bool]:
     """What scans along a dim in place, in the calls that most are; whether it did."""
 
@@ -130,13 +135,13 @@ def _scanned_over(kernel: str) -> Callable[..., bool]:
     return scanned_over
 
 
-@over_dims(samples=samples.along_dim, writes=True, overwritten=_scanned_over("cumsum"))
+@over_dims(samples=samples.along_dim, writes=True, overwritten=_scanned_over("cumsum"), way=_scanning(_cumsum))
 def cumsum(input: Tensor, dim: int, *, dtype: dtypes.dtype | None = None, out: Tensor | None = None) -> Tensor:
     """The sum of each element and all before it along ``dim``; integers and bools are summed as int64."""
     return _scan(_cumsum, input, dim, dtype, out)
 
 
-@over_dims(samples=samples.along_dim, writes=True, overwritten=_scanned_over("cumprod"))
+@over_dims(samples=samples.along_dim, writes=True, overwritten=_scanned_over("cumprod"), way=_scanning(_cumprod))
 def cumprod(input: Tensor, dim: int, *, dtype: dtypes.dtype | None = None, out: Tensor | None = None) -> Tensor:
     """The product of each element and all before it along ``dim``; integers and bools are multiplied as int64."""
     return _scan(_cumprod, input, dim, dtype, out)
@@ -174,7 +179,7 @@ def _running(op: Op, answer: Any, input: Tensor, dim: int, out: Any) -> Any:
     return values_and_places(op.name, answer, op, input, {"dim": at}, out, input)
 
 
-@over_dims(samples=samples.along_dim)
+@over_dims(samples=samples.along_dim, way=way_along(_cummax, REAL, {"dim": ...}, _Cummax))
 def cummax(input: Tensor, dim: int, *, out: Any = None) -> Any:
     """The largest element so far along ``dim`` and where it was met last, as ``(values, indices)``."""
     if type(input) is not Tensor:
@@ -182,7 +187,7 @@ def cummax(input: Tensor, dim: int, *, out: Any = None) -> Any:
     return _running(_cummax, _Cummax, input, dim, out)
 
 
-@over_dims(samples=samples.along_dim)
+@over_dims(samples=samples.along_dim, way=way_along(_cummin, REAL, {"dim": ...}, _Cummin))
 def cummin(input: Tensor, dim: int, *, out: Any = None) -> Any:
     """The smallest element so far along ``dim`` and where it was met last, as ``(values, indices)``."""
     if type(input) is not Tensor:
@@ -202,7 +207,7 @@ def _logcumsumexp_by_hand(x: Tensor, dim: int) -> Tensor:
     return cumsum((x - top).exp(), dim).log() + top
 
 
-@over_dims(samples=samples.along_dim)
+@over_dims(samples=samples.along_dim, way=way_along(_logcumsumexp, FLOATING | COMPLEX, {"dim": ...}))
 def logcumsumexp(input: Tensor, dim: int, *, out: Tensor | None = None) -> Tensor:
     """``log(cumsum(exp(input)))`` along ``dim``, computed without overflow."""
     if type(input) is not Tensor:

@@ -9,12 +9,12 @@ from tensorcore import dtypes
 from tensorcore.errors import DimensionError, DtypeError, ShapeError
 from tensorcore.ops import rules, samples
 from tensorcore.ops.define import Op
-from tensorcore.ops.kinds import operation
+from tensorcore.ops.kinds import BOOL, REAL, operation
 from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.output import store
 from tensorcore.ops.record import record
 from tensorcore.ops.reductions.extreme import filled, picking, put_back, ties_gradient, values_and_places
-from tensorcore.ops.reductions.reduce import check_real, over_dims, return_type, stored
+from tensorcore.ops.reductions.reduce import check_real, over_dims, return_type, stored, way_along
 from tensorcore.ops.shapes.shape import in_shape
 from tensorcore.tape.mode import mode as thread
 from tensorcore.tensor import Tensor, new_tensor
@@ -61,7 +61,9 @@ _median = Op("median", "input", "The median of all elements.", register=False, g
 _nanmedian = Op("nanmedian", "input", "The median of all elements but NaN.", register=False, grads=_median.grads)
 
 
-@over_dims(samples=samples.along_dim)
+@over_dims(
+    samples=samples.along_dim, way=way_along(_sort, REAL, {"dim": -1, "descending": False, "stable": False}, _Sort)
+)
 def sort(
     input: Tensor, dim: int = -1, descending: bool = False, stable: bool | None = False, *, out: Any = None
 ) -> Any:
@@ -98,7 +100,10 @@ def msort(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     return made if out is None else store("msort", made, out)
 
 
-@over_dims(samples=samples.top)
+@over_dims(
+    samples=samples.top,
+    way=way_along(_topk, REAL - BOOL, {"k": ..., "dim": -1, "largest": True, "sorted": True}, _Topk),
+)
 def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True, *, out: Any = None) -> Any:
     """The ``k`` largest (or smallest) elements along ``dim`` in order, as ``(values, indices)``; NaN counts as
     largest."""
@@ -118,7 +123,7 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: boo
     return values_and_places("topk", _Topk, _topk, input, options, out, input)
 
 
-@over_dims(samples=samples.top)
+@over_dims(samples=samples.top, way=way_along(_kthvalue, REAL, {"k": ..., "dim": -1, "keepdim": False}, _Kthvalue))
 def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False, *, out: Any = None) -> Any:
     """The ``k``-th smallest element along ``dim``, counted from 1, and where it is, as ``(values, indices)``."""
     if type(input) is not Tensor:
@@ -181,7 +186,7 @@ def nanmedian(input: Tensor, dim: int | None = None, keepdim: bool = False, *, o
     return _middle(_nanmedian, _nanmedian_dim, _Nanmedian, False, input, dim, keepdim, out)
 
 
-@over_dims(samples=samples.along_dim)
+@over_dims(samples=samples.along_dim, way=way_along(_mode_dim, REAL, {"dim": -1, "keepdim": False}, _Mode))
 def mode(input: Tensor, dim: int = -1, keepdim: bool = False, *, out: Any = None) -> Any:
     """The smallest of the most frequent elements along ``dim`` and its last position, as ``(values, indices)``."""
     if type(input) is not Tensor:

@@ -30,7 +30,7 @@ __all__ = ["clone", "contiguous", "copy_", "fill_", "to", "type_as", "zero_"]
 _cast = Op("to", "input", "The same values in another dtype.", kernel="cast", grads=dict(input=same),
            backward_name="ToCopyBackward0", register=False)  # fmt: skip
 _clone = Op("clone", "input", "A copy.", grads=dict(input=same), register=False)
-_usual_clone = usual_way(_clone, again, None, None)
+_usual_clone = usual_way(_clone, again)
 _contiguous = Op("contiguous", "input", "A copy in row-major order.", grads=dict(input=same),
                  backward_name="CloneBackward0", register=False)  # fmt: skip
 # What was in the memory before has a gradient too, which is zero: leaves that it came from get zeros, and not None.

@@ -60,6 +60,7 @@ def _copying(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
     call.__name__ = call.__qualname__ = f"{name}_copy"
     call.__doc__ = f"What ``{name}`` shows, as a copy."
+    call.sees_out = True  # type: ignore[attr-defined]
     if name == "detach":  # not differentiable, and so none of the ops that the registry's suites differentiate
         return call
     return operation(method=False, samples=_SAMPLES[name] if name in _SAMPLES else OPS[name].samples)(call)

@@ -13,6 +13,7 @@ from tensorcore.ops.kinds import FLOATING, composite, computes_in, install, quic
 from tensorcore.ops.operands import NARROW
 from tensorcore.ops.pointwise.choice import where
 from tensorcore.ops.special.tables import Ratio
+from tensorcore.shortcuts import place_way
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = ["of_one", "of_two", "polynomial", "ratio", "where"]
@@ -80,8 +81,11 @@ def of_two(
         inputs="input other", check=None, grads=grads, samples=samples, method=False, name=name, quick=FLOATING
     )
     inner = enter(function)
+    into = place_way(OPS[name], FLOATING, None)
 
     def call(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
+        if out is not None and (done := into(out, input, other)) is not None:
+            return done  # type: ignore[no-any-return]
         if (made := quick_pair(name, input, other, numbers, out)) is not None:
             return made
         return inner(*check(input, other)) if out is None else inner(*check(input, other), out=out)

@@ -1,0 +1,101 @@
+/* What is done along one dim: (input, dim and other words, out=). */
+#include "shortcuts.h"
+
+/* What such a call has to know, see along_way: the dtypes it accepts, those of its results, in which None is the input's, the class of
+   several results or None, its words, what they are where they are left out, what records, what stores a result of another shape than
+   that of `out`, and what asks a kernel that found no memory a second time. Words that may be left out are bools, but for "dim"; others count elements along it. */
+enum { OP, ACCEPTS, RESULT, ANSWER, WORDS, DEFAULTS, RECORD, STORE, AGAIN };
+enum { MOST_WORDS = 4 };
+
+/* The words of a call, in their order, and its place; false where it has others. */
+static bool is_read(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames, PyObject **values, PyObject **out) {
+    const Py_ssize_t count = PyTuple_GET_SIZE(self->known[WORDS]);
+    if (nargs < 1 || nargs - 1 > count || count > MOST_WORDS)
+        return false;
+    for (Py_ssize_t i = 0; i < count; i++)
+        values[i] = i < nargs - 1 ? args[1 + i] : PyTuple_GET_ITEM(self->known[DEFAULTS], i);
+    for (Py_ssize_t k = 0; kwnames && k < PyTuple_GET_SIZE(kwnames); k++) {
+        PyObject *name = PyTuple_GET_ITEM(kwnames, k), *value = args[nargs + k];
+        Py_ssize_t i = nargs - 1;
+        while (i < count && PyTuple_GET_ITEM(self->known[WORDS], i) != name)
+            i++;
+        if (i < count)
+            values[i] = value;
+        else if (name == shortcut_names[A_OUT])
+            *out = value;
+        else if (name != shortcut_names[A_DTYPE] || value != Py_None)
+            return false;
+    }
+    for (Py_ssize_t i = 0; i < count; i++)
+        if (PyBool_Check(PyTuple_GET_ITEM(self->known[DEFAULTS], i)) ? !PyBool_Check(values[i]) : !PyLong_CheckExact(values[i]))
+            return false;
+    return true;
+}
+
+/* What the kernel gets by name, with the dim counted from the front; NULL where that is none, or where it has fewer elements than are
+   asked for. */
+static PyObject *options_of(const shortcut *self, PyObject *const *values, PyArrayObject *array) {
+    const Py_ssize_t count = PyTuple_GET_SIZE(self->known[WORDS]);
+    Py_ssize_t at = NO_DIM;
+    for (Py_ssize_t i = 0; i < count; i++)
+        if (PyTuple_GET_ITEM(self->known[WORDS], i) == shortcut_names[A_DIM])
+            at = wrapped(values[i], PyArray_NDIM(array));
+    PyObject *made = at == NO_DIM ? NULL : PyDict_New(), *dim = PyLong_FromSsize_t(at);
+    for (Py_ssize_t i = 0; made && i < count; i++) {
+        PyObject *name = PyTuple_GET_ITEM(self->known[WORDS], i);
+        const bool is_dim = name == shortcut_names[A_DIM];
+        const Py_ssize_t number = is_dim || PyBool_Check(values[i]) ? 1 : wrapped(values[i], NPY_MAX_INT);
+        if (!dim || number < 1 || number > PyArray_DIM(array, (int)at) || PyDict_SetItem(made, name, is_dim ? dim : values[i]))
+            Py_CLEAR(made);
+    }
+    Py_XDECREF(dim);
+    return made;
+}
+
+/* The dtypes of the results. */
+static PyObject *kinds_of(PyObject *result, PyObject *input) {
+    if (!PyTuple_CheckExact(result))
+        return Py_NewRef(result == Py_None ? SLOT(input, DTYPE) : result);
+    PyObject *made = PyTuple_New(PyTuple_GET_SIZE(result));
+    for (Py_ssize_t i = 0; made && i < PyTuple_GET_SIZE(made); i++)
+        PyTuple_SET_ITEM(made, i, kinds_of(PyTuple_GET_ITEM(result, i), input));
+    return made;
+}
+
+/* Results of names as the class that has them; takes the reference. */
+static PyObject *answered(PyObject *answer, PyObject *made) {
+    PyObject *given = made && answer != Py_None && PyTuple_CheckExact(made) ? PyTuple_Pack(1, made) : NULL;
+    if (given)
+        Py_SETREF(made, PyTuple_Type.tp_new((PyTypeObject *)answer, given, NULL));
+    Py_XDECREF(given);
+    return made;
+}
+
+/* A function that works along a dim, where there are elements. What picks some keeps where they were, which recording has to be told:
+   that is for the function. */
+static PyObject *run_along(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyObject *values[MOST_WORDS], *out = Py_None, *made = NULL;
+    if (nargs < 1 || !is_whole(args[0]) || !PyArray_CheckExact(SLOT(args[0], NATIVE)) || counts(INFERENCE) ||
+        PySet_Contains(self->known[ACCEPTS], SLOT(args[0], DTYPE)) != 1 || !is_read(self, args, nargs, kwnames, values, &out))
+        return NULL;
+    PyArrayObject *array = (PyArrayObject *)SLOT(args[0], NATIVE);
+    if (!PyArray_NDIM(array) || !PyArray_SIZE(array) || (SLOT(args[0], NODE) != Py_None && self->known[ANSWER] != Py_None))
+        return NULL;
+    PyObject *options = options_of(self, values, array), *inputs = options ? PyTuple_Pack(1, args[0]) : NULL;
+    PyObject *kinds = inputs ? kinds_of(self->known[RESULT], args[0]) : NULL;
+    if (kinds && out == Py_None)
+        made = apply_call(self->known[RECORD], self->known[AGAIN], self->known[OP], inputs, options, options, kinds);
+    else if (kinds)
+        made = apply_into_call(self->known[STORE], self->known[OP], inputs, options, kinds, out);
+    if (made == Py_None)
+        Py_CLEAR(made);
+    made = answered(self->known[ANSWER], made);
+    if (!made && PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_Exception) && !PyErr_ExceptionMatches(PyExc_MemoryError))
+        PyErr_Clear(); /* the function makes the call again, and says what is wrong */
+    Py_XDECREF(kinds);
+    Py_XDECREF(options);
+    Py_XDECREF(inputs);
+    return made;
+}
+
+const shortcut_spec along_shortcuts[] = {{"along", run_along}, {NULL, NULL}};

@@ -119,6 +119,21 @@ static bool are_within(native_type type, const double *numbers) {
     return true;
 }
 
+/* NumPy's loops for cosines and sines of floats. */
+static numpy_loop cosine, sine;
+
+#define BY_NUMPY(name, of)                                                                                     \
+    static void name(const double *numbers, char *const *data, const ptrdiff_t *steps, ptrdiff_t count) {     \
+        of.loop((char *[]){data[0], data[1]}, &count, steps, of.beside);                                      \
+    }
+BY_NUMPY(cosines_of_floats, cosine)
+BY_NUMPY(sines_of_floats, sine)
+
+/* The loop of floats: ours, or NumPy's where that is as fast. */
+static formula_loop of_floats(int loop) {
+    return loop == FORMULA_sin ? sines_of_floats : loop == FORMULA_cos ? cosines_of_floats : loops->of[loop][TYPE_F32];
+}
+
 /* The loop over operands of one type, of which some are numbers. */
 static PyObject *computed(int loop, int inputs, PyObject *const *args, PyObject *const *options, const double *numbers) {
     native_operand operands[PLAN_OPERANDS];
@@ -145,8 +160,8 @@ static PyObject *computed(int loop, int inputs, PyObject *const *args, PyObject 
             return NULL;
     const bool half = native_is_half(type);
     formula_run run = {.loop = loops->of[loop][type], .numbers = {0}, .half = type, .inputs = inputs};
-    if (half && !run.loop) /* what rounds nothing on its way */
-        run.loop = loops->of[loop][TYPE_F32];
+    if ((half || type == TYPE_F32) && !run.loop) /* halves where the formula rounds nothing on its way */
+        run.loop = of_floats(loop);
     const native_rows rows = half ? run_halves : run_rows;
     if (!run.loop)
         return NULL;
@@ -338,9 +353,6 @@ static PyObject *run_complex(const native_kernel *kernel, PyObject *const *args,
     return (PyObject *)made;
 }
 
-/* NumPy's loops for cosines and sines, by TYPE_F32 and TYPE_F64. */
-static numpy_loop cosines[2], sines[2];
-
 typedef struct {
     const char *size, *angle;
     char *made;
@@ -351,15 +363,17 @@ static void run_polar_part(void *context, npy_intp begin, npy_intp end) {
     enum { PIECE = 256 };
     const polar_run *run = context;
     const npy_intp width = TYPE_SIZE[run->type], steps[2] = {width, width};
+    const double none[3] = {0};
     const ptrdiff_t rows[3] = {width, width, width};
     _Alignas(64) char parts[2][PIECE * sizeof(double)];
     for (npy_intp count; begin < end; begin += count) {
         count = end - begin < PIECE ? end - begin : PIECE;
         for (int k = 0; k < 2; k++) {
-            const numpy_loop *of = k ? &sines[run->type] : &cosines[run->type];
-            char *ends[2] = {(char *)run->angle + begin * width, parts[k]};
+            const formula_loop of = run->type == TYPE_F32 ? of_floats(k ? FORMULA_sin : FORMULA_cos)
+                                                          : loops->of[k ? FORMULA_sin : FORMULA_cos][run->type];
+            char *const ends[2] = {(char *)run->angle + begin * width, parts[k]};
             char *const factors[3] = {(char *)run->size + begin * width, parts[k], parts[k]};
-            of->loop(ends, &count, steps, of->beside);
+            of(none, ends, steps, count);
             products->compute[OP_mul][run->type](factors, rows, count);
         }
         loops->pairs[run->type](parts[0], parts[1], run->made + 2 * begin * width, count);
@@ -370,7 +384,7 @@ static void run_polar_part(void *context, npy_intp begin, npy_intp end) {
 static PyObject *run_polar(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     const native_type type = nargs == 2 && !kwnames ? native_real_type(args[0]) : TYPE_NONE;
     PyArrayObject *both[2];
-    if (type == TYPE_NONE || !cosines[type].loop || !sines[type].loop || !alike(args, type, both))
+    if (type == TYPE_NONE || !alike(args, type, both))
         return NULL;
     PyArrayObject *made = native_empty_complex(PyArray_NDIM(both[0]), PyArray_DIMS(both[0]), type);
     if (made)
@@ -385,9 +399,8 @@ int formulas_init(void) {
     loops = PICK(formula_loops);
     products = PICK(elementwise_loops);
     casts = PICK(cast_loops);
-    for (native_type type = TYPE_F32; type <= TYPE_F64; type++)
-        if (!cosines[type].loop && !(native_numpy_loop("cos", type, &cosines[type]) && native_numpy_loop("sin", type, &sines[type])))
-            return -1;
+    if (!cosine.loop && !(native_numpy_loop("cos", TYPE_F32, &cosine) && native_numpy_loop("sin", TYPE_F32, &sine)))
+        return -1;
     for (int i = 0; i < OPTIONS; i++)
         if (!names[i] && !(names[i] = PyUnicode_InternFromString(NAMES[i])))
             return -1;

@@ -188,7 +188,9 @@ def test_angles_of_doubles(name):
     """To one unit of NumPy's beside multiples of a right angle and where the C library goes on; signs of zeros; any layout."""
     native, fallback = kernel(name)
     turns = np.concatenate([np.arange(-3000, 3000), np.arange(600_000, 640_000, 7)]) * (np.pi / 2)
-    x = np.concatenate([turns, np.random.default_rng(8).uniform(-40, 40, 3000), spread(np.float64), [1e6, -1e6, 1e22, 5e-324]])
+    x = np.concatenate(
+        [turns, np.random.default_rng(8).uniform(-40, 40, 3000), spread(np.float64), [1e6, -1e6, 1e22, 5e-324]]
+    )
     with np.errstate(invalid="ignore"):
         expected = fallback(x)
     got = native(x)

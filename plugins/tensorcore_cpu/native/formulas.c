@@ -18,10 +18,12 @@
 DECLARE_LOOPS(formula_loops, formula_loops);
 DECLARE_LOOPS(elementwise_loops, elementwise_loops);
 DECLARE_LOOPS(cast_loops, cast_loops);
+DECLARE_LOOPS(half_loops, half_loops);
 
 static const formula_loops *loops;
 static const elementwise_loops *products;
 static const cast_loops *casts;
+static const half_loops *halves;
 
 enum { OUT, EPS, LAMBD, VALUE, NAN_VALUE, POSINF, NEGINF, NEGATIVE_SLOPE, THRESHOLD, ALPHA, ORDER, OPTIONS };
 static PyObject *names[OPTIONS];
@@ -39,6 +41,8 @@ typedef struct {
     double numbers[3];
     native_type half; /* of operands and result where the loop is of floats */
     int inputs;
+    bool numbered;
+    native_loop direct; /* of halves and the number as they are, without a buffer; NULL where there is none */
 } formula_run;
 
 static void run_rows(void *context, char *const *data, const ptrdiff_t *steps, ptrdiff_t count) {
@@ -65,6 +69,37 @@ static void run_halves(void *context, char *const *data, const ptrdiff_t *steps,
         run->loop(run->numbers, at, inner, piece);
         out((char *const[]){at[last], data[last] + begin * steps[last]}, (const ptrdiff_t[]){sizeof(float), steps[last]}, piece);
     }
+}
+
+/* The same in registers. */
+static void run_direct(void *context, char *const *data, const ptrdiff_t *steps, ptrdiff_t count) {
+    const formula_run *run = context;
+    float number = (float)run->numbers[0];
+    char *ends[PLAN_OPERANDS + 1];
+    ptrdiff_t apart[PLAN_OPERANDS + 1];
+    for (int k = 0; k <= run->inputs + 1; k++) { /* the number is the last operand, or beyond what is read */
+        const int from = k <= run->inputs ? k : run->inputs;
+        ends[k] = data[from];
+        apart[k] = steps[from];
+    }
+    if (run->numbered) {
+        ends[run->inputs] = (char *)&number;
+        apart[run->inputs] = 0;
+    }
+    run->direct(ends, apart, count);
+}
+
+/* The loop of halves for a formula, by the bit of its number where it has one. */
+static native_loop direct_loop(int loop, native_type type) {
+    static const struct {
+        int formula, op, numbers;
+    } KNOWN[] = {{FORMULA_addcmul, OP_addcmul, 8}, {FORMULA_addcdiv, OP_addcdiv, 8}, {FORMULA_lerp_near, OP_lerp_near, 4},
+                 {FORMULA_lerp_far, OP_lerp_far, 4}, {FORMULA_copysign, OP_copysign, 0}};
+    const native_loop(*of)[HALF_NUMBERS] = type == TYPE_F16 ? halves->f16 : halves->bf16;
+    for (size_t i = 0; i < sizeof KNOWN / sizeof *KNOWN; i++)
+        if (KNOWN[i].formula == loop)
+            return of[KNOWN[i].op][KNOWN[i].numbers];
+    return NULL;
 }
 
 static bool number(PyObject *option, double missing, double *value) {
@@ -162,7 +197,9 @@ static PyObject *computed(int loop, int inputs, PyObject *const *args, PyObject 
     formula_run run = {.loop = loops->of[loop][type], .numbers = {0}, .half = type, .inputs = inputs};
     if ((half || type == TYPE_F32) && !run.loop) /* halves where the formula rounds nothing on its way */
         run.loop = of_floats(loop);
-    const native_rows rows = half ? run_halves : run_rows;
+    run.direct = half ? direct_loop(loop, type) : NULL;
+    run.numbered = loop != FORMULA_copysign;
+    const native_rows rows = run.direct ? run_direct : half ? run_halves : run_rows;
     if (!run.loop)
         return NULL;
     if (numbers)
@@ -399,6 +436,7 @@ int formulas_init(void) {
     loops = PICK(formula_loops);
     products = PICK(elementwise_loops);
     casts = PICK(cast_loops);
+    halves = PICK(half_loops);
     if (!cosine.loop && !(native_numpy_loop("cos", TYPE_F32, &cosine) && native_numpy_loop("sin", TYPE_F32, &sine)))
         return -1;
     for (int i = 0; i < OPTIONS; i++)

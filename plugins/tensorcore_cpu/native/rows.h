@@ -11,7 +11,7 @@ native_type native_real_type(PyObject *object);
 
 /* A copy in row-major order of an array of that type, turned around along `count` dims; NULL without an exception where one of them
    is not there. What lies crosswise is turned over tile by tile, on threads. */
-PyArrayObject *native_flipped(PyArrayObject *x, native_type type, const npy_intp *dims, int count);
+PyArrayObject *native_flipped(PyArrayObject *x, native_type type, const npy_intp *dims, int count, const int *axes);
 
 /* Which complex numbers are not zero, as bools in row-major order: a new reference; NULL with an exception. */
 PyArrayObject *native_not_zero(PyObject *array);

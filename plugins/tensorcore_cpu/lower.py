@@ -25,10 +25,13 @@ _SAME = {"clamp_min": "maximum", "clamp_max": "minimum"}
 _POWERS = {2: "square", 3: "cube", 0.5: "sqrt", -1: "reciprocal", -0.5: "rsqrt", -2: "reciprocal_square"}
 # Kernels that look at their arguments and then call one function of NumPy's, where those are floats.
 _FUNCTIONS = {"remainder": "remainder", "fmod": "fmod", "floor_divide": "floor_divide", "exp2": "exp2", "pow": "power"}
-# Kernels that compute single precision in double, as no loop of NumPy's does.
-_IN_DOUBLE = frozenset([
-    "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cosh", "exp2", "log10", "log2", "sinh", "tan",
-])  # fmt: skip
+# Kernels that compute in another way than NumPy's loop for the type: single precision in double, angles in vectors.
+_OWN = {
+    "f": frozenset([
+        "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cosh", "exp2", "log10", "log2", "sinh", "tan",
+    ]),
+    "d": frozenset(["cos", "sin"]),
+}  # fmt: skip
 
 
 class Lowering:
@@ -96,8 +99,8 @@ class Lowering:
         if step.kernel in _FUNCTIONS and sources[0].dtype in REALS:
             function = getattr(np, _FUNCTIONS[step.kernel])
         kind = sources[0].dtype
-        if kind == np.float32 and step.kernel in _IN_DOUBLE:
-            raise Unfit(f"{step.kernel} in single precision has a kernel of its own")
+        if step.kernel in _OWN.get(kind.char, ()):
+            raise Unfit(f"{step.kernel} of {kind} has a kernel of its own")
         if not isinstance(function, np.ufunc) or function.nin != len(sources) or kind in HALVES:
             raise Unfit(f"{step.kernel} has no loop")
         for result in (kind, np.dtype(bool)):

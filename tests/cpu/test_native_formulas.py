@@ -183,6 +183,36 @@ def test_tangents_of_far_angles(name, isa):
         np.testing.assert_array_equal(native(x[1::9]), got[1::9])
 
 
+@pytest.mark.parametrize("name", ["sin", "cos"])
+def test_angles_of_doubles(name):
+    """To one unit of NumPy's beside multiples of a right angle and where the C library goes on; signs of zeros; any layout."""
+    native, fallback = kernel(name)
+    turns = np.concatenate([np.arange(-3000, 3000), np.arange(600_000, 640_000, 7)]) * (np.pi / 2)
+    x = np.concatenate(
+        [turns, np.random.default_rng(8).uniform(-40, 40, 3000), spread(np.float64), [1e6, -1e6, 1e22, 5e-324]]
+    )
+    with np.errstate(invalid="ignore"):
+        expected = fallback(x)
+    got = native(x)
+    assert_within(got, expected, 1)
+    np.testing.assert_array_equal(np.signbit(got[expected == 0]), np.signbit(expected[expected == 0]))
+    for values in layouts(spread(np.float64, 60)).values():
+        np.testing.assert_array_equal(native(values), native(values.copy()))
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+@pytest.mark.parametrize("name", ["sin", "cos"])
+def test_angles_of_half_types(name, dtype):
+    """Those of floats, rounded once."""
+    native, _ = kernel(name)
+    x = spread(np.float32).astype(getattr(tensorcore, dtype).numpy)
+    with np.errstate(invalid="ignore"):
+        expected = getattr(np, name)(x.astype(np.float32)).astype(x.dtype)
+    for got, wanted in ((native(x), expected), (native(x[::3]), expected[::3])):
+        assert got.dtype == x.dtype
+        assert_same(got.astype(np.float32), wanted.astype(np.float32))
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name, options", STEPS)
 def test_functions_of_one(name, options, dtype):

@@ -133,3 +133,35 @@ def test_short_rows_that_lie_apart(dtype, threads):
                     ):
                         assert (one.dtype, one.shape, one.flags.c_contiguous) == (other.dtype, other.shape, True)
                         np.testing.assert_array_equal(one, other, err_msg=f"{name} {x.shape} {dim}")
+
+
+@pytest.mark.parametrize("dtype", [*DTYPES, "bfloat16", "uint8"])
+def test_long_rows_that_lie_apart(dtype):
+    """Rows and columns of slices, each row, all of them, and those of several dims, have the values of a copy, with NaN and without."""
+    values = np.resize(awkward("float32", 97), (6, 40, 300))
+    values = (values if dtype == "float32" else np.nan_to_num(values).clip(0, 3)).astype(getattr(tc, dtype).numpy)
+    slices = [
+        values[0, ::2],
+        values[0, :, 7:-5],
+        values[0, ::-1],
+        values[1:, ::2],
+        values[::2, :, 100:],
+        values[:, :1, 9:],
+    ]
+    for lies in slices:
+        plain = lies.copy()
+        for name in (
+            ("any", "count_nonzero") if dtype == "bool" else ("sum", "amax", "amin", "argmax", "max_dim", "any", "prod")
+        ):
+            native = kernel(name)[0]
+            for dim in (
+                (-1 % lies.ndim,) if name in ("argmax", "max_dim") else (lies.ndim - 1, tuple(range(lies.ndim)), 0)
+            ):
+                got, expected = native(lies, dim=dim), native(plain, dim=dim)
+                for one, wanted in zip(
+                    *[made if isinstance(made, tuple) else (made,) for made in (got, expected)], strict=True
+                ):
+                    assert (one.dtype, one.shape) == (wanted.dtype, wanted.shape)
+                    rtol = 1e-2 if dtype == "bfloat16" else 1e-5
+                    with np.errstate(over="ignore"):
+                        np.testing.assert_allclose(one.astype("float64"), wanted.astype("float64"), rtol=rtol)

@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+import tensorcore
+
 from .native import assert_same, awkward, kernel, layouts, needs_native
 
 pytestmark = [needs_native, pytest.mark.usefixtures("isa")]
@@ -95,6 +97,33 @@ def test_sums_of_long_slices(start, dtype):
         batches = np.stack([np.ascontiguousarray(x)] * 3)
         sources = np.stack([source, -source, source])
         close(native(batches, index, sources, dim=1, alpha=1), fallback(batches, index, sources, dim=1, alpha=1))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("width", [3, 16, 300])
+def test_sums_of_slices_of_half_types(width, dtype):
+    """The bits of sums of floats that are rounded once: into a copy, a repeated zero and a table's gradient, with its padding."""
+    half = getattr(tensorcore, dtype).numpy
+    add, table = kernel("index_add")[0], kernel("embedding_gradient")[0]
+    x, source, index = random((40, width)).astype(half), random((90, width), seed=10).astype(half), places(40, 90)
+    source[:3, :3] = np.array([[np.nan], [np.inf], [-0.0]], half)
+    wide, nothing = source.astype(np.float32), np.broadcast_to(np.zeros((), half), x.shape)
+    with np.errstate(invalid="ignore"):
+        for start in (x, nothing, np.repeat(x, 2, 1)[:, ::2]):
+            expected = add(start.astype(np.float32), index, wide, dim=0, alpha=1).astype(half)
+            assert_same(add(start, index, source, dim=0, alpha=1).astype(np.float64), expected.astype(np.float64))
+        twice = add(x.astype(np.float32), index, wide, dim=0, alpha=2.0).astype(half)
+        assert_same(add(x, index, source, dim=0, alpha=2.0).astype(np.float64), twice.astype(np.float64))
+    for padding in (None, 4):
+        options = {"rows": 40, "padding": padding, "by_count": False}
+        got = table(source, index, **options)
+        assert got.dtype == half
+        assert_same(got.astype(np.float64), table(wide, index, **options).astype(half).astype(np.float64))
+    batches = np.stack([x, -x]), np.stack([source, -source])
+    expected = add(batches[0].astype(np.float32), index, np.stack([wide, -wide]), dim=1, alpha=1)
+    assert_same(
+        add(batches[0], index, batches[1], dim=1, alpha=1).astype(np.float64), expected.astype(half).astype(np.float64)
+    )
 
 
 @pytest.mark.parametrize("dtype", FLOATS)

@@ -5,7 +5,7 @@ import pytest
 
 import tensorcore
 
-from .native import assert_within, awkward, kernel, needs_native
+from .native import assert_same, assert_within, awkward, kernel, needs_native
 
 pytestmark = [needs_native, pytest.mark.usefixtures("isa")]
 
@@ -193,6 +193,10 @@ def test_losses_of_pairs(shape, name, options, reduction, dtype):
     grad = back(g, x, target, *rest, reduction=reduction, **options, needs=needs)[0]
     wanted = fallback_back(g.astype(np.longdouble), *wide, *rest, reduction=reduction, **options, needs=needs)[0]
     np.testing.assert_allclose(grad, wanted.astype(dtype), rtol=tolerance, atol=tolerance)
+    both = back(g, x, target, *rest, reduction=reduction, **options, needs=(True, True, *[False] * len(rest)))
+    if name in ("mse_loss", "smooth_l1_loss"):
+        assert_same(both[0], grad)
+        assert_same(both[1], -grad)
     corners = np.array([np.nan, 1e4, -1e4, 0, np.inf, -np.inf] * 4, dtype)
     if name == "binary_cross_entropy":
         corners = np.array([np.nan, 0, 1, 1e-40, 1 - 1e-7, 1e-300] * 4, dtype)

@@ -165,7 +165,7 @@ static void put_rows(const named *found, char *to, const char *from, bool one, i
 static PyObject *put(PyArrayObject *x, PyArrayObject *values, native_type type, PyObject *indices, bool add, bool place) {
     PyArrayObject *made = NULL, *from = NULL;
     named found;
-    if ((add && !native_sums_of(type)) ||
+    if ((add && !native_sums_of(type) && !native_is_half(type)) ||
         (place && (!PyArray_IS_C_CONTIGUOUS(x) || !PyArray_ISWRITEABLE(x) || native_overlap(x, values))) ||
         !read_indices(x, indices, &found))
         return NULL;
@@ -188,8 +188,11 @@ static PyObject *put(PyArrayObject *x, PyArrayObject *values, native_type type, 
     return (PyObject *)made;
 }
 
-/* Sums of halves, which are floats until all of them are made. */
+/* Sums of halves, which are floats until all of them are made: slices where they lie, what is shorter as a whole. */
 static PyObject *add_halves(PyArrayObject *x, PyArrayObject *values, native_type half, PyObject *indices, bool place) {
+    PyObject *there = put(x, values, half, indices, true, place);
+    if (there || PyErr_Occurred())
+        return there;
     PyObject *wide = native_converted(x, half, TYPE_F32), *added = wide ? native_converted(values, half, TYPE_F32) : NULL;
     PyObject *sums = added ? put((PyArrayObject *)wide, (PyArrayObject *)added, TYPE_F32, indices, true, false) : NULL;
     PyObject *made = sums ? native_converted((PyArrayObject *)sums, TYPE_F32, half) : NULL;

@@ -221,7 +221,10 @@ static PyObject *run_flip(const native_kernel *kernel, PyObject *const *args, Py
         for (int j = 0; j < k; j++)
             if (dims[j] == dims[k])
                 return NULL;
-    return count < 0 ? NULL : (PyObject *)native_flipped((PyArrayObject *)args[0], type, dims, count);
+    PyArrayObject *x = (PyArrayObject *)args[0];
+    int axes[NATIVE_DIMS];
+    const bool known = native_kept_order(x, true, args, 1, axes);
+    return count < 0 ? NULL : (PyObject *)native_flipped(x, type, dims, count, known ? axes : NULL);
 }
 
 /* A flipped copy whose strides are swapped, as PyTorch's are. */
@@ -235,7 +238,7 @@ static PyObject *run_rot90(const native_kernel *kernel, PyObject *const *args, P
         turns > 3)
         return NULL;
     const int k = (int)turns;
-    PyArrayObject *made = native_flipped((PyArrayObject *)args[0], type, dims + (k == 1), k == 2 ? 2 : k != 0);
+    PyArrayObject *made = native_flipped((PyArrayObject *)args[0], type, dims + (k == 1), k == 2 ? 2 : k != 0, NULL);
     if (!made || k % 2 == 0)
         return (PyObject *)made;
     PyObject *turned = PyArray_SwapAxes(made, (int)dims[0], (int)dims[1]);
@@ -376,7 +379,7 @@ const native_spec cast_kernels[] = {
     {"copy", run_copy, NULL},
     {"full", run_full, NULL},
     {"fill", run_fill, NULL},
-    {"flip", run_flip, NULL},
+    {"flip", run_flip, NULL, .ordered = true},
     {"rot90", run_rot90, NULL},
     {"roll", run_roll, NULL},
     {NULL, NULL, NULL},

@@ -30,7 +30,7 @@ enum {
     POLYNOMIAL_OPS(OP_NUMBER) COMPARE_OPS(OP_NUMBER)
     /* Those with entries of their own. */
     OP_gelu, OP_gelu_tanh, OP_leaky_relu, OP_cube, OP_reciprocal_square, OP_power, OP_clamp, OP_where, OPS,
-    OP_add_scaled = OPS, /* of halves: that of others is a formula */
+    OP_add_scaled = OPS, OP_addcmul, OP_addcdiv, OP_lerp_near, OP_lerp_far, OP_copysign, /* of halves: those of others are formulas */
     ALL_OPS
 };
 
@@ -52,7 +52,7 @@ typedef struct {
 
 /* Loops of the half types, by which operands are numbers, a bit for each: of those they read a float. NULL where there is none:
    elements pass through a buffer of floats. */
-enum { HALF_NUMBERS = 7 };
+enum { HALF_NUMBERS = 9 };
 typedef struct {
     native_loop bf16[ALL_OPS][HALF_NUMBERS], f16[ALL_OPS][HALF_NUMBERS];
 } half_loops;

@@ -12,6 +12,7 @@ DECLARE_LOOPS(turn_loops, turn_loops);
 
 enum { GRAIN = 1 << 15 }; /* elements: what one piece of a long row holds, and a reason for a second thread */
 enum { MANY = 64, BLOCK = 8, NEAR = 128 }; /* rows that are turned over at least, elements of a row that are turned over fast, rows near */
+enum { LONG = 128 }; /* elements of rows that are apart: shorter ones are turned over, or copied */
 
 /* Whether the array is dense in some order of its dims, the largest step first. */
 static bool dense_order(PyArrayObject *array, int *axes) {
@@ -114,6 +115,29 @@ bool native_fold_apart(native_fold *made, PyObject *object, native_type type, Py
         *(reduced[i] ? &made->count : &made->outer) *= size;
     }
     return made->step && made->count <= few && made->outer >= MANY;
+}
+
+bool native_fold_slices(native_fold *made, PyObject *object, native_type type, PyObject *dim, PyObject *keepdim) {
+    PyArrayObject *const array = made->array = (PyArrayObject *)object;
+    bool reduced[NATIVE_DIMS];
+    made->type = type;
+    if (type == TYPE_NONE || !PyArray_SIZE(array) || !PyArray_ISALIGNED(array) || !read_dims(made, dim, keepdim, reduced))
+        return false;
+    int i = PyArray_NDIM(array) - 1;
+    for (; i >= 0 && (PyArray_DIM(array, i) == 1 || (reduced[i] && PyArray_STRIDE(array, i) == made->count * TYPE_SIZE[type])); i--)
+        made->count *= PyArray_DIM(array, i);
+    const bool all = i >= 0 && reduced[i];
+    npy_intp *const rows = all ? &made->front : &made->outer;
+    for (; i >= 0; i--) {
+        const npy_intp size = PyArray_DIM(array, i), stride = PyArray_STRIDE(array, i);
+        if (size == 1)
+            continue;
+        if (reduced[i] != all || !stride || (*rows > 1 && stride != made->row * *rows))
+            return false;
+        made->row = *rows > 1 ? made->row : stride;
+        *rows *= size;
+    }
+    return made->count >= LONG && made->row;
 }
 
 bool native_fold_copied(native_fold *made, PyObject *object, native_type type, PyObject *dim, PyObject *keepdim) {

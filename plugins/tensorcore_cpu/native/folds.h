@@ -9,7 +9,7 @@ typedef struct {
     PyArrayObject *array;
     native_type type;
     npy_intp front, outer, count, inner; /* with a front no inner ones */
-    npy_intp row, step; /* bytes, of rows that do not lie one after another, and of their elements; else 0 */
+    npy_intp row, step; /* bytes, of rows that do not lie one after another, and of their elements where those do not; else 0 */
     int ndim;
     npy_intp shape[NATIVE_DIMS];
 } native_fold;
@@ -22,6 +22,10 @@ bool native_fold_around(native_fold *made, PyObject *object, native_type type, P
 /* Of an array that is dense in no order, short rows that are to be turned over: what is kept has one step, as if it was one dim. `few` as for
    native_cut_fold, whose rows are turned then. */
 bool native_fold_apart(native_fold *made, PyObject *object, native_type type, PyObject *dim, PyObject *keepdim, npy_intp few);
+
+/* Of an array whose last dims are reduced and lie in long rows, evenly apart, as those of a slice do: the dims before them are all kept or
+   all reduced, and then the front. */
+bool native_fold_slices(native_fold *made, PyObject *object, native_type type, PyObject *dim, PyObject *keepdim);
 
 /* Of any array, as a copy in which the dims that are reduced are the last ones: a new reference. False, with an exception or without. */
 bool native_fold_copied(native_fold *made, PyObject *object, native_type type, PyObject *dim, PyObject *keepdim);
@@ -61,7 +65,8 @@ static inline native_piece native_piece_of(const native_fold *of, const native_c
     const npy_intp column = whole ? 0 : number % cut->strips * strip, piece = whole ? 0 : number / cut->strips % cut->pieces;
     const npy_intp outer = whole ? number : number / cut->strips / cut->pieces, first = piece * cut->length;
     return (native_piece){
-        .data = PyArray_BYTES(of->array) + ((outer * of->count + first) * of->inner + column) * TYPE_SIZE[of->type],
+        .data = PyArray_BYTES(of->array) + (of->row ? outer * of->row + first * TYPE_SIZE[of->type]
+                                                    : ((outer * of->count + first) * of->inner + column) * TYPE_SIZE[of->type]),
         .first = first,
         .rows = of->count - first < cut->length ? of->count - first : cut->length,
         .width = of->inner - column < strip ? of->inner - column : strip,

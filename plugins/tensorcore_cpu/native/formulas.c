@@ -18,10 +18,12 @@
 DECLARE_LOOPS(formula_loops, formula_loops);
 DECLARE_LOOPS(elementwise_loops, elementwise_loops);
 DECLARE_LOOPS(cast_loops, cast_loops);
+DECLARE_LOOPS(half_loops, half_loops);
 
 static const formula_loops *loops;
 static const elementwise_loops *products;
 static const cast_loops *casts;
+static const half_loops *halves;
 
 enum { OUT, EPS, LAMBD, VALUE, NAN_VALUE, POSINF, NEGINF, NEGATIVE_SLOPE, THRESHOLD, ALPHA, ORDER, OPTIONS };
 static PyObject *names[OPTIONS];
@@ -39,6 +41,8 @@ typedef struct {
     double numbers[3];
     native_type half; /* of operands and result where the loop is of floats */
     int inputs;
+    bool numbered;
+    native_loop direct; /* of halves and the number as they are, without a buffer; NULL where there is none */
 } formula_run;
 
 static void run_rows(void *context, char *const *data, const ptrdiff_t *steps, ptrdiff_t count) {
@@ -65,6 +69,37 @@ static void run_halves(void *context, char *const *data, const ptrdiff_t *steps,
         run->loop(run->numbers, at, inner, piece);
         out((char *const[]){at[last], data[last] + begin * steps[last]}, (const ptrdiff_t[]){sizeof(float), steps[last]}, piece);
     }
+}
+
+/* The same in registers. */
+static void run_direct(void *context, char *const *data, const ptrdiff_t *steps, ptrdiff_t count) {
+    const formula_run *run = context;
+    float number = (float)run->numbers[0];
+    char *ends[PLAN_OPERANDS + 1];
+    ptrdiff_t apart[PLAN_OPERANDS + 1];
+    for (int k = 0; k <= run->inputs + 1; k++) { /* the number is the last operand, or beyond what is read */
+        const int from = k <= run->inputs ? k : run->inputs;
+        ends[k] = data[from];
+        apart[k] = steps[from];
+    }
+    if (run->numbered) {
+        ends[run->inputs] = (char *)&number;
+        apart[run->inputs] = 0;
+    }
+    run->direct(ends, apart, count);
+}
+
+/* The loop of halves for a formula, by the bit of its number where it has one. */
+static native_loop direct_loop(int loop, native_type type) {
+    static const struct {
+        int formula, op, numbers;
+    } KNOWN[] = {{FORMULA_addcmul, OP_addcmul, 8}, {FORMULA_addcdiv, OP_addcdiv, 8}, {FORMULA_lerp_near, OP_lerp_near, 4},
+                 {FORMULA_lerp_far, OP_lerp_far, 4}, {FORMULA_copysign, OP_copysign, 0}};
+    const native_loop(*of)[HALF_NUMBERS] = type == TYPE_F16 ? halves->f16 : halves->bf16;
+    for (size_t i = 0; i < sizeof KNOWN / sizeof *KNOWN; i++)
+        if (KNOWN[i].formula == loop)
+            return of[KNOWN[i].op][KNOWN[i].numbers];
+    return NULL;
 }
 
 static bool number(PyObject *option, double missing, double *value) {
@@ -119,6 +154,21 @@ static bool are_within(native_type type, const double *numbers) {
     return true;
 }
 
+/* NumPy's loops for cosines and sines of floats. */
+static numpy_loop cosine, sine;
+
+#define BY_NUMPY(name, of)                                                                                     \
+    static void name(const double *numbers, char *const *data, const ptrdiff_t *steps, ptrdiff_t count) {     \
+        of.loop((char *[]){data[0], data[1]}, &count, steps, of.beside);                                      \
+    }
+BY_NUMPY(cosines_of_floats, cosine)
+BY_NUMPY(sines_of_floats, sine)
+
+/* The loop of floats: ours, or NumPy's where that is as fast. */
+static formula_loop of_floats(int loop) {
+    return loop == FORMULA_sin ? sines_of_floats : loop == FORMULA_cos ? cosines_of_floats : loops->of[loop][TYPE_F32];
+}
+
 /* The loop over operands of one type, of which some are numbers. */
 static PyObject *computed(int loop, int inputs, PyObject *const *args, PyObject *const *options, const double *numbers) {
     native_operand operands[PLAN_OPERANDS];
@@ -145,9 +195,11 @@ static PyObject *computed(int loop, int inputs, PyObject *const *args, PyObject 
             return NULL;
     const bool half = native_is_half(type);
     formula_run run = {.loop = loops->of[loop][type], .numbers = {0}, .half = type, .inputs = inputs};
-    if (half && !run.loop) /* what rounds nothing on its way */
-        run.loop = loops->of[loop][TYPE_F32];
-    const native_rows rows = half ? run_halves : run_rows;
+    if ((half || type == TYPE_F32) && !run.loop) /* halves where the formula rounds nothing on its way */
+        run.loop = of_floats(loop);
+    run.direct = half ? direct_loop(loop, type) : NULL;
+    run.numbered = loop != FORMULA_copysign;
+    const native_rows rows = run.direct ? run_direct : half ? run_halves : run_rows;
     if (!run.loop)
         return NULL;
     if (numbers)
@@ -338,9 +390,6 @@ static PyObject *run_complex(const native_kernel *kernel, PyObject *const *args,
     return (PyObject *)made;
 }
 
-/* NumPy's loops for cosines and sines, by TYPE_F32 and TYPE_F64. */
-static numpy_loop cosines[2], sines[2];
-
 typedef struct {
     const char *size, *angle;
     char *made;
@@ -351,15 +400,17 @@ static void run_polar_part(void *context, npy_intp begin, npy_intp end) {
     enum { PIECE = 256 };
     const polar_run *run = context;
     const npy_intp width = TYPE_SIZE[run->type], steps[2] = {width, width};
+    const double none[3] = {0};
     const ptrdiff_t rows[3] = {width, width, width};
     _Alignas(64) char parts[2][PIECE * sizeof(double)];
     for (npy_intp count; begin < end; begin += count) {
         count = end - begin < PIECE ? end - begin : PIECE;
         for (int k = 0; k < 2; k++) {
-            const numpy_loop *of = k ? &sines[run->type] : &cosines[run->type];
-            char *ends[2] = {(char *)run->angle + begin * width, parts[k]};
+            const formula_loop of = run->type == TYPE_F32 ? of_floats(k ? FORMULA_sin : FORMULA_cos)
+                                                          : loops->of[k ? FORMULA_sin : FORMULA_cos][run->type];
+            char *const ends[2] = {(char *)run->angle + begin * width, parts[k]};
             char *const factors[3] = {(char *)run->size + begin * width, parts[k], parts[k]};
-            of->loop(ends, &count, steps, of->beside);
+            of(none, ends, steps, count);
             products->compute[OP_mul][run->type](factors, rows, count);
         }
         loops->pairs[run->type](parts[0], parts[1], run->made + 2 * begin * width, count);
@@ -370,7 +421,7 @@ static void run_polar_part(void *context, npy_intp begin, npy_intp end) {
 static PyObject *run_polar(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     const native_type type = nargs == 2 && !kwnames ? native_real_type(args[0]) : TYPE_NONE;
     PyArrayObject *both[2];
-    if (type == TYPE_NONE || !cosines[type].loop || !sines[type].loop || !alike(args, type, both))
+    if (type == TYPE_NONE || !alike(args, type, both))
         return NULL;
     PyArrayObject *made = native_empty_complex(PyArray_NDIM(both[0]), PyArray_DIMS(both[0]), type);
     if (made)
@@ -385,9 +436,9 @@ int formulas_init(void) {
     loops = PICK(formula_loops);
     products = PICK(elementwise_loops);
     casts = PICK(cast_loops);
-    for (native_type type = TYPE_F32; type <= TYPE_F64; type++)
-        if (!cosines[type].loop && !(native_numpy_loop("cos", type, &cosines[type]) && native_numpy_loop("sin", type, &sines[type])))
-            return -1;
+    halves = PICK(half_loops);
+    if (!cosine.loop && !(native_numpy_loop("cos", TYPE_F32, &cosine) && native_numpy_loop("sin", TYPE_F32, &sine)))
+        return -1;
     for (int i = 0; i < OPTIONS; i++)
         if (!names[i] && !(names[i] = PyUnicode_InternFromString(NAMES[i])))
             return -1;

@@ -7,7 +7,7 @@
 /* X(name, inputs); the options that an op takes stand in formulas.c. */
 #define FORMULAS(X)                                                                                           \
     X(hardswish, 1) X(hardsigmoid, 1) X(hardshrink, 1) X(softshrink, 1) X(threshold, 1) X(nan_to_num, 1) X(logit, 1) X(frac, 1) X(lgamma, 1) X(digamma, 1) X(trigamma, 1) \
-    X(atan, 1) X(asin, 1) X(acos, 1) X(tan, 1) X(atanh, 1) X(asinh, 1) X(acosh, 1) X(sinh, 1) X(cosh, 1) X(exp2, 1) X(log2, 1) X(log10, 1) \
+    X(atan, 1) X(asin, 1) X(acos, 1) X(sin, 1) X(cos, 1) X(tan, 1) X(atanh, 1) X(asinh, 1) X(acosh, 1) X(sinh, 1) X(cosh, 1) X(exp2, 1) X(log2, 1) X(log10, 1) \
     X(sinc, 1) X(spherical_bessel_j0, 1) X(bessel_j0, 1) X(bessel_j1, 1) X(bessel_y0, 1) X(bessel_y1, 1) X(airy_ai, 1) \
     X(modified_bessel_k0, 1) X(modified_bessel_k1, 1) X(scaled_modified_bessel_k0, 1) X(scaled_modified_bessel_k1, 1) \
     X(erfcx, 1) X(log_ndtr, 1) X(ndtri, 1)                                                                    \
@@ -31,7 +31,7 @@ enum {
 typedef void (*formula_loop)(const double *numbers, char *const *data, const ptrdiff_t *steps, ptrdiff_t count);
 
 typedef struct {
-    /* NULL where there is none: NumPy's turn. Those of half types take floats, where the ones of floats do not round as they do. */
+    /* NULL where there is none: NumPy's turn, or of sin and cos its loop. Those of half types take floats, where the ones of floats do not round as they do. */
     formula_loop of[FORMULA_COUNT][TYPES];
     double (*squares[2])(const void *x, ptrdiff_t count); /* their sum */
     void (*pairs[2])(const void *x, const void *y, void *made, ptrdiff_t count); /* x and y side by side */

@@ -25,7 +25,7 @@ static const struct {
     {"frexp", "h"}, {"mode_dim", "h"}, {"isin", "h"}, {"searchsorted", "h"}, {"segment_reduce", "h"}, {"logcumsumexp", "h"},
     {"adaptive_max", "h"}, {"fractional_max", "h"}, {"grid_sample", "h"}, {"grid_sample_backward", "h"}, {"soft_margin_loss", "h"}, {"soft_margin_loss_backward", "h"},
     {"fold", "h"}, {"unfold", "h"}, {"topk", "h"},
-    {"index_add", "h"}, {"scatter_reduce", "h"}, {"edge_pad_gradient", "h"}, {"embedding_gradient", "h"},
+    {"add_rows", "h"}, {"index_add", "h"}, {"put_picked", "h"}, {"scatter_reduce", "h"}, {"edge_pad_gradient", "h"}, {"embedding_gradient", "h"},
     {"bag", "h"},
     {"max_pool", "h"}, {"max_pool_indices", "h"}, {"max_pool_gradient", "h"}, {"avg_pool", "h"}, {"avg_pool_gradient", "h"},
     {"adaptive_avg_pool", "h"}, {"adaptive_avg_pool_gradient", "h"},

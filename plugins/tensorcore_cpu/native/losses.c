@@ -1,6 +1,7 @@
 /* mse_loss, smooth_l1_loss and its kin, soft_margin_loss, binary_cross_entropy of chances and of scores, and their gradients. */
 #include "losses.h"
 
+#include "elementwise.h"
 #include "reduce.h"
 #include "rows.h"
 
@@ -8,6 +9,7 @@
 
 DECLARE_LOOPS(loss_loops, loss_loops);
 DECLARE_LOOPS(reduce_loops, reduce_loops);
+DECLARE_LOOPS(elementwise_loops, elementwise_loops);
 
 static const loss_loops *loops;
 
@@ -159,6 +161,13 @@ static void backward_part(void *context, npy_intp begin, npy_intp end) {
                                              run->one, run->factor, run->out + start, end - begin, run->shape);
 }
 
+static void negated_part(void *context, npy_intp begin, npy_intp end) {
+    const loss_run *run = context;
+    const ptrdiff_t width = TYPE_SIZE[run->type], steps[2] = {width, width};
+    char *const ends[2] = {(char *)run->x + begin * width, run->out + begin * width};
+    PICK(elementwise_loops)->compute[OP_neg][run->type](ends, steps, end - begin);
+}
+
 static PyObject *run_forward(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     const loss_op *op = kernel->data;
     PyObject *options[OPTIONS];
@@ -189,7 +198,7 @@ static PyObject *run_forward(const native_kernel *kernel, PyObject *const *args,
     return native_number_array(reduction == REDUCTION_MEAN ? total / (double)count : total, type);
 }
 
-/* (g, x, target, ...); the gradient of the target where it is asked for is that of x, negated. */
+/* (g, x, target, ...). The gradient of the target of a loss of differences is that of x, negated. */
 static PyObject *run_backward(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     const loss_op *op = kernel->data;
     PyObject *options[OPTIONS], *needs;
@@ -203,8 +212,9 @@ static PyObject *run_backward(const native_kernel *kernel, PyObject *const *args
     if (type == TYPE_NONE || reduction == REDUCTION_UNKNOWN || native_real_type(args[0]) != type || !needs ||
         !PyTuple_Check(needs) || PyTuple_GET_SIZE(needs) != op->operands)
         return NULL;
+    const bool differs = op->loss == SQUARED_ERROR || op->loss == SMOOTH_L1, other = PyTuple_GET_ITEM(needs, 1) == Py_True;
     for (int k = 1; k < op->operands; k++)
-        if (PyTuple_GET_ITEM(needs, k) != Py_False)
+        if (PyTuple_GET_ITEM(needs, k) != Py_False && !(k == 1 && differs && other))
             return NULL;
     PyArrayObject *g = (PyArrayObject *)args[0], *x = (PyArrayObject *)args[1];
     npy_intp count = PyArray_SIZE(x);
@@ -217,10 +227,14 @@ static PyObject *run_backward(const native_kernel *kernel, PyObject *const *args
     loss_run run = {op->loss, type, PyArray_BYTES(x), PyArray_BYTES((PyArrayObject *)args[2]), PyArray_BYTES(g),
                     PyArray_BYTES(made), one, reduction == REDUCTION_MEAN ? 1 / (double)count : 1, shape};
     native_parallel(count, grain_of(op->loss), backward_part, &run);
-    PyObject *answer = PyTuple_New(op->operands);
+    PyArrayObject *turned = other ? native_empty(PyArray_NDIM(x), PyArray_DIMS(x), type) : NULL;
+    PyObject *answer = other && !turned ? NULL : PyTuple_New(op->operands);
+    if (turned)
+        native_parallel(count, GRAIN, negated_part, &(loss_run){.type = type, .x = run.out, .out = PyArray_BYTES(turned)});
     for (int k = 0; answer && k < op->operands; k++)
-        PyTuple_SET_ITEM(answer, k, Py_NewRef(k ? Py_None : (PyObject *)made));
+        PyTuple_SET_ITEM(answer, k, Py_NewRef(!k ? (PyObject *)made : k == 1 && turned ? (PyObject *)turned : Py_None));
     Py_DECREF(made);
+    Py_XDECREF(turned);
     return answer;
 }
 

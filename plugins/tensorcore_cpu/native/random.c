@@ -29,6 +29,8 @@ int draw_kind(PyObject *name) {
     return kind;
 }
 
+enum { BLOCK = FEW_NORMALS }; /* normals that are made together */
+
 /* Ones, and where x is at most 0 a number from low to high. */
 #define SLOPES_OF(suffix, type)                                                                               \
     static void slopes_##suffix(twister_state *state, const type *x, type *out, npy_intp count, double low, double high) { \
@@ -47,12 +49,31 @@ int draw_kind(PyObject *name) {
 SLOPES_OF(f32, float)
 SLOPES_OF(f64, double)
 
+/* Blocks of normals by the C library's functions, which PyTorch calls; of an uneven count the last block is drawn anew. */
+static void normal_f64(twister_state *state, double *out, npy_intp count, double mean, double deviation) {
+    const double two_pi = 2.0 * 3.141592653589793;
+    loops->uniform_f64(state, out, count, 0, 1);
+    for (npy_intp begin = 0; begin < count; begin += BLOCK) {
+        if (begin + BLOCK > count)
+            loops->uniform_f64(state, out + (begin = count - BLOCK), BLOCK, 0, 1);
+        for (double *x = out + begin; x < out + begin + BLOCK / 2; x++) {
+            const double radius = sqrt(-2.0 * log(1.0 - x[0])), angle = two_pi * x[BLOCK / 2];
+            x[0] = radius * cos(angle);
+            x[BLOCK / 2] = radius * sin(angle);
+        }
+    }
+    for (npy_intp i = 0; i < count; i++)
+        out[i] = fma(out[i], deviation, mean);
+}
+
 static void fill_at_once(int kind, native_type type, twister_state *state, void *out, npy_intp count, double a, double b,
                          const void *each) {
     if (kind == UNIFORM && type == TYPE_F32)
         loops->uniform_f32(state, out, count, (float)a, (float)b);
     else if (kind == UNIFORM)
         loops->uniform_f64(state, out, count, a, b);
+    else if (kind == NORMAL && type == TYPE_F64)
+        normal_f64(state, out, count, a, b);
     else if (kind == NORMAL)
         loops->normal_f32(state, out, count, (float)a, (float)b);
     else if (kind == BERNOULLI && type == TYPE_F32)
@@ -93,15 +114,18 @@ static void fill_at_once(int kind, native_type type, twister_state *state, void 
         loops->integers(state, out, count, (int64_t)a, (uint32_t)b);
 }
 
-/* Halves are rounded floats. */
+/* Halves are rounded floats; of an uneven count of normals the last block is drawn once, over some of the one before. */
 static void fill_halves(int kind, native_type type, twister_state *state, char *out, npy_intp count, double a, double b,
                         const char *each) {
     enum { PIECE = 512 };
     float made[PIECE], chances[PIECE];
     const native_loop in = PICK(cast_loops)->cast[type][TYPE_F32], back = PICK(cast_loops)->cast[TYPE_F32][type];
     const ptrdiff_t half = TYPE_SIZE[type], full = sizeof(float);
-    for (npy_intp begin = 0; begin < count; begin += PIECE) {
-        const npy_intp piece = count - begin < PIECE ? count - begin : PIECE;
+    const npy_intp whole = kind == NORMAL ? count / BLOCK * BLOCK : count;
+    for (npy_intp begin = 0, piece; begin < count; begin += piece) {
+        piece = whole - begin < PIECE ? whole - begin : PIECE;
+        if (!piece)
+            begin = count - (piece = BLOCK);
         if (each)
             in((char *const[]){(char *)each + begin * half, (char *)chances}, (const ptrdiff_t[]){half, full}, piece);
         fill_at_once(kind, TYPE_F32, state, made, piece, a, b, each ? chances : NULL);
@@ -164,7 +188,7 @@ static bool drawn_as(int kind, native_type type, double a, double b) {
     const double whole = 1 << 24; /* up to which floats have all whole numbers */
     switch (kind) {
     case NORMAL:
-        return type == TYPE_F32;
+        return native_is_floating(type);
     case PERMUTATION:
         return type == TYPE_I64;
     case INTEGERS:

@@ -185,10 +185,12 @@ static work work_of(const native_fold *of, what kind, bool with_places) {
     return job;
 }
 
-/* An array that is dense in some order, or one of short rows that is not. */
+/* An array that is dense in some order, or one of rows that are apart. */
 static bool fold_anywhere(native_fold *of, PyObject *x, what kind, bool with_places, PyObject *const *given) {
     const native_type type = native_array_type(x);
     if (native_fold_around(of, x, type, given[DIM], given[KEEPDIM]))
+        return !with_places || of->front == 1;
+    if (native_fold_slices(of, x, type, given[DIM], given[KEEPDIM]))
         return !with_places || of->front == 1;
     return (is_real(type) || (native_is_half(type) && kind <= SQUARES)) &&
            native_fold_apart(of, x, type, given[DIM], given[KEEPDIM], few_of(type, kind, with_places));
@@ -282,7 +284,8 @@ static PyObject *run_product(const native_kernel *kernel, PyObject *const *args,
         return NULL;
     const bool half = native_is_half(type);
     PyObject *x = half ? native_converted((PyArrayObject *)args[0], type, TYPE_F32) : Py_NewRef(args[0]);
-    if (x && native_fold_around(&of, x, half ? TYPE_F32 : type, given[DIM], given[KEEPDIM]))
+    if (x && (native_fold_around(&of, x, half ? TYPE_F32 : type, given[DIM], given[KEEPDIM]) ||
+              native_fold_slices(&of, x, half ? TYPE_F32 : type, given[DIM], given[KEEPDIM])))
         made = type == TYPE_I64 ? native_integer_product(&of) : reduced(&of, PRODUCT, NULL, 1, false);
     Py_XDECREF(x);
     if (made && half)

@@ -133,10 +133,10 @@ static void write_results(const work *job, const int64_t *parts, npy_intp to, np
 
 /* The elements at some places along the reduced dim. */
 static void copy_from(const native_fold *of, const int64_t *places, char *made) {
-    const npy_intp size = TYPE_SIZE[of->type];
+    const npy_intp size = TYPE_SIZE[of->type], row = of->row ? of->row : of->count * of->inner * size;
     for (npy_intp outer = 0; outer < of->outer; outer++)
         for (npy_intp j = 0; j < of->inner; j++, made += size)
-            memcpy(made, PyArray_BYTES(of->array) + ((outer * of->count + *places++) * of->inner + j) * size, (size_t)size);
+            memcpy(made, PyArray_BYTES(of->array) + outer * row + (*places++ * of->inner + j) * size, (size_t)size);
 }
 
 static work work_of(const native_fold *of, what kind, native_type type, bool with_places) {
@@ -208,6 +208,8 @@ static PyObject *run_count(const native_kernel *kernel, PyObject *const *args, P
     native_fold of;
     if (type == TYPE_NONE || (kwnames && !native_options(args, nargs, kwnames, names, OPTIONS, options)))
         return NULL;
+    if (!pairs && native_fold_slices(&of, args[0], type, options[DIM], options[KEEPDIM]))
+        return reduced(&of, kind, kind == COUNT ? TYPE_I64 : TYPE_BOOL);
     PyArrayObject *dense = pairs ? native_not_zero(args[0]) : native_dense(args[0]);
     if (dense && native_fold_around(&of, (PyObject *)dense, type, options[DIM], options[KEEPDIM]))
         made = reduced(&of, kind, kind == COUNT ? TYPE_I64 : TYPE_BOOL);

@@ -123,23 +123,30 @@ static void reduce_turned(void *context, npy_intp begin, npy_intp end) {
     }
 }
 
-/* Rows of one piece each, of which nothing is made but parts, */
+/* Rows of one piece each from number `first` on, */
+static void reduce_few_rows(const work *job, npy_intp first, npy_intp few, PART *into) {
+    const native_fold *of = job->fold;
+    const char *const data = PyArray_BYTES(of->array) + first * (of->row ? of->row : of->count * TYPE_SIZE[of->type]);
+    if (!of->row)
+        reduce_rows(job, data, few, into);
+    for (npy_intp i = 0; of->row && i < few; i++)
+        reduce_rows(job, data + i * of->row, 1, into + i);
+}
+
+/* of which nothing is made but parts, */
 static void reduce_rows_to_parts(void *context, npy_intp begin, npy_intp end) {
     const work *job = context;
-    const npy_intp row = job->fold->count * TYPE_SIZE[job->fold->type];
-    reduce_rows(job, PyArray_BYTES(job->fold->array) + begin * row, end - begin, job->parts + begin);
+    reduce_few_rows(job, begin, end - begin, job->parts + begin);
 }
 
 /* or results. */
 static void reduce_rows_alone(void *context, npy_intp begin, npy_intp end) {
     const work *job = context;
-    const npy_intp row = job->fold->count * TYPE_SIZE[job->fold->type];
-    const char *data = PyArray_BYTES(job->fold->array);
     PART room[STRIP];
     for (; begin < end; begin += STRIP) {
         const npy_intp few = end - begin < STRIP ? end - begin : STRIP;
         const work part = part_of_work(job, begin, room);
-        reduce_rows(job, data + begin * row, few, part.parts);
+        reduce_few_rows(job, begin, few, part.parts);
         write_results(&part, part.parts, begin, few);
     }
 }

@@ -119,7 +119,7 @@ PyObject *native_dense_loop(const native_operand *operands, int inputs, native_t
     return (PyObject *)made;
 }
 
-PyArrayObject *native_flipped(PyArrayObject *x, native_type type, const npy_intp *dims, int count) {
+PyArrayObject *native_flipped(PyArrayObject *x, native_type type, const npy_intp *dims, int count, const int *axes) {
     native_operand operand = {.array = x};
     native_plan plan;
     if (!native_plan_inputs(&plan, &operand, 1))
@@ -131,7 +131,7 @@ PyArrayObject *native_flipped(PyArrayObject *x, native_type type, const npy_intp
         plan.data[0] += (plan.shape[i] - 1) * plan.steps[0][i];
         plan.steps[0][i] = -plan.steps[0][i];
     }
-    PyArrayObject *made = native_empty(plan.ndim, plan.shape, type);
+    PyArrayObject *made = axes ? native_empty_ordered(plan.ndim, plan.shape, type, axes) : native_empty(plan.ndim, plan.shape, type);
     if (!made || !plan.count)
         return made;
     PyObject *written = native_plan_result(&plan, &operand, type, (PyObject *)made);
@@ -147,7 +147,7 @@ PyArrayObject *native_dense(PyObject *object) {
     if (PyArray_IS_C_CONTIGUOUS(array))
         return (PyArrayObject *)Py_NewRef(object);
     const native_type type = native_array_type(object);
-    PyArrayObject *made = type == TYPE_NONE ? NULL : native_flipped(array, type, NULL, 0);
+    PyArrayObject *made = type == TYPE_NONE ? NULL : native_flipped(array, type, NULL, 0, NULL);
     return made || PyErr_Occurred() ? made : (PyArrayObject *)PyArray_NewCopy(array, NPY_CORDER);
 }
 

@@ -11,7 +11,7 @@ native_type native_real_type(PyObject *object);
 
 /* A copy in row-major order of an array of that type, turned around along `count` dims; NULL without an exception where one of them
    is not there. What lies crosswise is turned over tile by tile, on threads. */
-PyArrayObject *native_flipped(PyArrayObject *x, native_type type, const npy_intp *dims, int count);
+PyArrayObject *native_flipped(PyArrayObject *x, native_type type, const npy_intp *dims, int count, const int *axes);
 
 /* Which complex numbers are not zero, as bools in row-major order: a new reference; NULL with an exception. */
 PyArrayObject *native_not_zero(PyObject *array);
@@ -75,9 +75,10 @@ enum { BEGUN = 1 << 19 }; /* bytes that are begun before the first of them chang
 void native_begin_with(const native_start *start, char *made, npy_intp begin, npy_intp count);
 
 /* What `sums` (scatter.h) adds to the values of x: into x itself (`place`), or into a new array. The place `padding` becomes
-   zero, where it is not negative. Each sum has its order whatever the number of threads. */
+   zero, where it is not negative. NULL without an exception for short slices of half types, whose sums are rounded once. Each sum has its
+   order whatever the number of threads. */
 struct slice_sums;
-bool native_sums_of(native_type type); /* whether it takes that type: not half types */
+bool native_sums_of(native_type type); /* whether it takes that type, long slices or short: not half types */
 PyArrayObject *native_sum_slices(PyArrayObject *x, native_type type, bool place, const struct slice_sums *sums, npy_intp padding);
 
 typedef enum { REDUCTION_NONE, REDUCTION_MEAN, REDUCTION_SUM, REDUCTION_UNKNOWN } native_reduction;

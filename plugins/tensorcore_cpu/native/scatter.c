@@ -138,14 +138,20 @@ static void list_places(const slice_sums *sums, int32_t *first, int32_t *next) {
 
 PyArrayObject *native_sum_slices(PyArrayObject *x, native_type type, bool place, const slice_sums *sums, npy_intp padding) {
     sum_run run = {*sums, type, {NULL}};
+    const bool listed = sums->after >= LISTED && sums->count <= INT32_MAX, half = native_is_half(type);
+    if (half && !listed)
+        return NULL;
     PyArrayObject *made = place ? (PyArrayObject *)Py_NewRef((PyObject *)x) : native_started(x, type, &run.start);
     if (!made)
         return NULL;
     run.sums.into = PyArray_DATA(made);
     const npy_intp places = sums->before * sums->size, threads = native_threads();
-    const bool listed = sums->after >= LISTED && sums->count <= INT32_MAX;
     const size_t room = (size_t)(sums->size + sums->count) * sizeof(int32_t);
     int32_t *list = listed ? native_scratch(room) : NULL;
+    if (half && !list) {
+        Py_DECREF(made);
+        return NULL;
+    }
     if (list) {
         list_places(sums, list, list + sums->size);
         run.list = (place_list){list, list + sums->size, run.start.from, run.start.from && !run.start.step};
@@ -168,8 +174,8 @@ static PyObject *run_embedding_gradient(const native_kernel *kernel, PyObject *c
                                         PyObject *kwnames) {
     PyObject *options[OPTIONS];
     double rows, padding = -1;
-    native_type type = nargs == 2 ? native_real_type(args[0]) : TYPE_NONE;
-    if (type == TYPE_NONE || !kwnames || !native_options(args, nargs, kwnames, names, OPTIONS, options) ||
+    native_type type = nargs == 2 ? native_array_type(args[0]) : TYPE_NONE;
+    if (!native_is_floating(type) || !kwnames || !native_options(args, nargs, kwnames, names, OPTIONS, options) ||
         options[BY_COUNT] == Py_True || !native_double(options[ROWS], &rows) ||
         (!native_is_none(options[PADDING]) && !native_double(options[PADDING], &padding)))
         return NULL;
@@ -180,8 +186,9 @@ static PyObject *run_embedding_gradient(const native_kernel *kernel, PyObject *c
         g = native_dense(args[0]);
     if (g) {
         static const double NOTHING = 0;
-        PyArrayObject *none = (PyArrayObject *)PyArray_New(&PyArray_Type, 2, shape, type == TYPE_F32 ? NPY_FLOAT : NPY_DOUBLE,
-                                                           (npy_intp[]){0, 0}, (void *)&NOTHING, 0, NPY_ARRAY_ALIGNED, NULL);
+        PyArrayObject *none = (PyArrayObject *)PyArray_NewFromDescr(
+            &PyArray_Type, (PyArray_Descr *)Py_NewRef((PyObject *)PyArray_DESCR(sent)), 2, shape, (npy_intp[]){0, 0}, (void *)&NOTHING,
+            NPY_ARRAY_ALIGNED, NULL);
         slice_sums sums = {NULL, PyArray_DATA(g), PyArray_DATA(index), 1, PyArray_SIZE(index), shape[0], width};
         if (none)
             made = native_sum_slices(none, type, false, &sums, (npy_intp)padding);
@@ -219,7 +226,7 @@ static PyArrayObject *scaled(PyArrayObject *source, PyObject *alpha, native_type
         return from;
     PyArrayObject *made = NULL;
     operands[0].array = from;
-    if (native_number(alpha, type, &operands[1]))
+    if (elementwise->compute[OP_mul][type] && native_number(alpha, type, &operands[1]))
         made = (PyArrayObject *)native_dense_loop(operands, 2, type, NULL, GRAIN, elementwise->compute[OP_mul][type], PY_SSIZE_T_MAX);
     Py_DECREF(from);
     return made;
@@ -251,7 +258,7 @@ static PyObject *run_index_add(const native_kernel *kernel, PyObject *const *arg
     PyObject *options[OPTIONS];
     int dim;
     native_type type = nargs == 3 ? native_array_type(args[0]) : TYPE_NONE;
-    if (!native_sums_of(type) || native_array_type(args[2]) != type || !kwnames ||
+    if (!(native_sums_of(type) || native_is_half(type)) || native_array_type(args[2]) != type || !kwnames ||
         !native_options(args, nargs, kwnames, names, OPTIONS, options))
         return NULL;
     PyArrayObject *x = (PyArrayObject *)args[0], *source = (PyArrayObject *)args[2];

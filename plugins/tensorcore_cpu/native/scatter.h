@@ -20,7 +20,7 @@ typedef struct {
     bool one;
 } place_list;
 
-/* NULL for half types. */
+/* NULL for half types, but for lists: sums of those are rounded once. */
 typedef struct {
     /* One of `before`, and of its slices those whose place is in [first, last). */
     void (*add_slices[TYPES])(const slice_sums *of, ptrdiff_t batch, ptrdiff_t first, ptrdiff_t last);

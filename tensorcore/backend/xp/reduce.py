@@ -267,7 +267,8 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         ``pick``."""
         if not x.ndim:
             return xp.copy(x)
-        made = xp.zeros((*x.shape[:dim], size, *x.shape[dim + 1 :]), x.dtype)
+        half = not unique and x.dtype.itemsize == 2 and x.dtype.kind not in "iu"  # whose sums are rounded once
+        made = xp.zeros((*x.shape[:dim], size, *x.shape[dim + 1 :]), np.float32 if half else x.dtype)
         if unique:
             xp.put_along_axis(made, at, x, axis=dim)
         else:
@@ -276,8 +277,8 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
                 for i, each in enumerate(map(xp.arange, x.shape))
             ]
             place[dim] = at
-            xp.add.at(made, tuple(place), x)
-        return made
+            xp.add.at(made, tuple(place), x.astype(made.dtype, copy=False))
+        return made.astype(x.dtype, copy=False)
 
     # Scans
 

@@ -1,4 +1,5 @@
 /* The loops of the elementwise family. */
+#include "angles.h"
 #include "functions.h"
 #include "loop.h"
 #include "polynomials.h"
@@ -76,7 +77,7 @@ UNARY_LOOP(angle_f32, float, float, x < 0 ? 3.14159265358979323846f : x != x ? x
 UNARY_LOOP(angle_f64, double, double, x < 0 ? 3.14159265358979323846 : x != x ? x : 0)
 FLOATS(BINARY_OF, nextafter, next_after(x, y))
 BINARY_LOOP(hypot_f32, float, float, hypot_f32_of(x, y))
-BINARY_LOOP(hypot_f64, double, double, hypot(x, y))
+BINARY_LOOP(hypot_f64, double, double, hypot_f64_of(x, y))
 BINARY_LOOP(logaddexp_f32, float, float, log_of_sum_f32(x, y, 1, 0.69314718055994530942f, 1))
 BINARY_LOOP(logaddexp_f64, double, double, log_of_sum_f64(x, y, 1, 0.69314718055994530942, 1))
 BINARY_LOOP(logaddexp2_f32, float, float, log_of_sum_f32(x, y, 0.69314718055994530942f, 1, 1.44269504088896340736f))

@@ -1,5 +1,6 @@
 /* The loops of formulas. Functions of floats are computed in double, from polynomials that are good to 1e-11 (interpolated at
    Chebyshev's points); those of doubles are left to NumPy. */
+#include "angles.h"
 #include "bessel.h"
 #include "functions.h"
 #include "gamma.h"
@@ -94,26 +95,6 @@ ALWAYS_INLINE float exp2_of_f32(float x) {
     int32_t n = (int32_t)(bits_f32(shifted) - bits_f32(MAGIC_F32)), half = halved_f32(n);
     float made = P8(r, 1.5252734e-5f, 1.5403530e-4f, 1.3333558e-3f, 9.6181291e-3f, 5.5504109e-2f, 0.24022651f, 0.69314718f, 1);
     return made * power_of_two_f32(half) * power_of_two_f32(n - half);
-}
-
-/* tan where x = n pi / 2 + r, |r| <= pi / 4, and |x| under TAN_MOST: pi / 2 in two parts, the first of 33 bits. */
-ALWAYS_INLINE float tan_of_f32(float x) {
-    const double magic = 6755399441055744.0; /* 1.5 * 2^52 */
-    double shifted = x * 0.63661977236758134308 + magic, n = shifted - magic;
-    double r = (x - n * 1.57079632673412561417) - n * 6.07710050650619224932e-11, z = r * r;
-    double sine = r + r * z * P5(z, -2.3889859e-8, 2.7525562e-6, -1.9840874e-4, 8.3333315e-3, -1.6666666641626524e-1);
-    double cosine = 1 - 0.5 * z + z * z * P5(z, 2.08757e-9, -2.7557314e-7, 2.48015873e-5, -1.388888888885e-3, 4.16666666666e-2);
-    bool odd = bits_f64(shifted) & 1;
-    return (float)((odd ? -cosine : sine) / (odd ? sine : cosine));
-}
-
-/* sin where x = n pi + r, |r| <= pi / 2, and |x| under TAN_MOST: pi in two parts, the first of 33 bits. */
-ALWAYS_INLINE double sine_of_f32(float x) {
-    const double magic = 6755399441055744.0; /* 1.5 * 2^52 */
-    double shifted = x * 0.31830988618379067154 + magic, n = shifted - magic;
-    double off = ((x - n * 3.14159265346825122834) - n * 1.21542010130122438398e-10) * 0.31830988618379067154;
-    double sine = off * SINE_OF_HALF_TURNS(off * off);
-    return bits_f64(shifted) & 1 ? -sine : sine;
 }
 
 /* The elements of a dense result, with x, y and z as they are given for the i-th. */
@@ -258,31 +239,42 @@ FORMULA_OF(f32, float, ndtri, 1, made = ndtri_of_f32(x))
 #define OR_NOTHING(x, made) ((x) == INFINITY || (x) == -INFINITY ? 0 : (made))
 FORMULA_OF(f32, float, near_sinc, 1, float angle = x * (float)PI; made = (float)OVER(sine_of_f32(angle), angle))
 FORMULA_OF(f32, float, far_sinc, 1, float angle = x * (float)PI; made = (float)OVER(sin((double)angle), angle))
-FORMULA_OF(f64, double, sinc, 1, double angle = x * PI; made = OVER(sin(angle), angle))
+#define ANY_SINE(x) (abs__f64(x) < TURNS_MOST ? sine_of_f64(x) : sin(x)) /* whatever lies beside it */
+FORMULA_OF(f64, double, near_sinc, 1, double angle = x * PI; made = OVER(sine_of_f64(angle), angle))
+FORMULA_OF(f64, double, far_sinc, 1, double angle = x * PI; made = OVER(ANY_SINE(angle), angle))
 FORMULA_OF(f32, float, near_spherical_bessel_j0, 1, made = (float)OVER(sine_of_f32(x), x))
 FORMULA_OF(f32, float, far_spherical_bessel_j0, 1, made = (float)OR_NOTHING(x, OVER(sin((double)x), x)))
-FORMULA_OF(f64, double, spherical_bessel_j0, 1, made = OR_NOTHING(x, OVER(sin(x), x)))
+FORMULA_OF(f64, double, near_spherical_bessel_j0, 1, made = OVER(sine_of_f64(x), x))
+FORMULA_OF(f64, double, far_spherical_bessel_j0, 1, made = OR_NOTHING(x, OVER(ANY_SINE(x), x)))
+FORMULA_OF(f64, double, near_sin, 1, made = sine_of_f64(x))
+FORMULA_OF(f64, double, far_sin, 1, made = ANY_SINE(x))
+FORMULA_OF(f64, double, near_cos, 1, made = cosine_of_f64(x))
+FORMULA_OF(f64, double, far_cos, 1, made = abs__f64(x) < TURNS_MOST ? cosine_of_f64(x) : cos(x))
 
 /* Where the polynomials of angles end, the C library goes on: piece by piece. */
-#define NEAR_OR_FAR(name, limit)                                                                              \
-    static void name##_f32(const double *numbers, char *const *data, const ptrdiff_t *steps, ptrdiff_t count) { \
+#define NEAR_OR_FAR(suffix, type, name, limit)                                                                \
+    static void name##_##suffix(const double *numbers, char *const *data, const ptrdiff_t *steps, ptrdiff_t count) { \
         enum { PIECE = 512 };                                                                                 \
         for (ptrdiff_t begin = 0; begin < count; begin += PIECE) {                                            \
             const ptrdiff_t piece = count - begin < PIECE ? count - begin : PIECE;                            \
             char *const at[2] = {data[0] + begin * steps[0], data[1] + begin * steps[1]};                     \
-            float most = 0;                                                                                   \
+            type most = 0;                                                                                    \
             for (ptrdiff_t i = 0; i < piece; i++) {                                                           \
-                float size = abs__f32(*(const float *)(at[0] + i * steps[0]));                                \
+                type size = abs__##suffix(*(const type *)(at[0] + i * steps[0]));                             \
                 most = size > most ? size : most;                                                             \
             }                                                                                                 \
-            (most < (limit) ? near_##name##_f32 : far_##name##_f32)(numbers, at, steps, piece);                \
+            (most < (limit) ? near_##name##_##suffix : far_##name##_##suffix)(numbers, at, steps, piece);      \
         }                                                                                                     \
     }
 #ifndef __AVX512F__
-NEAR_OR_FAR(tan, TAN_MOST)
+NEAR_OR_FAR(f32, float, tan, TAN_MOST)
 #endif
-NEAR_OR_FAR(sinc, TAN_MOST / 4)
-NEAR_OR_FAR(spherical_bessel_j0, TAN_MOST)
+NEAR_OR_FAR(f32, float, sinc, TAN_MOST / 4)
+NEAR_OR_FAR(f32, float, spherical_bessel_j0, TAN_MOST)
+NEAR_OR_FAR(f64, double, sinc, TURNS_MOST / PI)
+NEAR_OR_FAR(f64, double, spherical_bessel_j0, TURNS_MOST)
+NEAR_OR_FAR(f64, double, sin, TURNS_MOST)
+NEAR_OR_FAR(f64, double, cos, TURNS_MOST)
 
 /* Two numbers */
 
@@ -435,6 +427,7 @@ PAIRS(f64, double)
     [FORMULA_##name] = {[TYPE_F32] = name##_f32, [TYPE_F64] = name##_f64, [TYPE_I8] = name##_i8, [TYPE_I16] = name##_i16, \
                         [TYPE_I32] = name##_i32, [TYPE_I64] = name##_i64, [TYPE_U8] = name##_u8, __VA_ARGS__},
 #define SINGLE_ENTRY(name) [FORMULA_##name] = {[TYPE_F32] = name##_f32},
+#define DOUBLE_ENTRY(name) [FORMULA_##name] = {[TYPE_F64] = name##_f64},
 #define INTEGER_ENTRIES(name)                                                                                 \
     [FORMULA_##name] = {[TYPE_I8] = name##_i8, [TYPE_I16] = name##_i16, [TYPE_I32] = name##_i32,              \
                         [TYPE_I64] = name##_i64, [TYPE_U8] = name##_u8},
@@ -442,7 +435,7 @@ PAIRS(f64, double)
 const formula_loops ISA(formula_loops) = {
     .of = {FLOAT_ENTRIES(hardswish) FLOAT_ENTRIES(hardsigmoid) FLOAT_ENTRIES(hardshrink) FLOAT_ENTRIES(softshrink) REAL_ENTRIES(threshold)
            FLOAT_ENTRIES(nan_to_num) FLOAT_ENTRIES(nan_to_num_kept) ALL_ENTRIES(logit) SINGLE_ENTRY(atan) SINGLE_ENTRY(asin)
-           SINGLE_ENTRY(acos) SINGLE_ENTRY(tan) SINGLE_ENTRY(atanh) SINGLE_ENTRY(asinh) SINGLE_ENTRY(acosh) SINGLE_ENTRY(sinh) SINGLE_ENTRY(cosh)
+           SINGLE_ENTRY(acos) DOUBLE_ENTRY(sin) DOUBLE_ENTRY(cos) SINGLE_ENTRY(tan) SINGLE_ENTRY(atanh) SINGLE_ENTRY(asinh) SINGLE_ENTRY(acosh) SINGLE_ENTRY(sinh) SINGLE_ENTRY(cosh)
            SINGLE_ENTRY(exp2) SINGLE_ENTRY(log2) SINGLE_ENTRY(log10) SINGLE_ENTRY(atan2) SINGLE_ENTRY(entr) FLOAT_ENTRIES(copysign) FLOAT_ENTRIES(ldexp) FLOAT_ENTRIES(fmax) FLOAT_ENTRIES(fmin) 
            REAL_ENTRIES(heaviside, [TYPE_BOOL] = heaviside_u8)
            ALL_ENTRIES(xlogy) ALL_ENTRIES(xlog1py) INTEGER_ENTRIES(gcd) INTEGER_ENTRIES(lcm)

@@ -3,6 +3,7 @@
 #ifndef TENSORCORE_NATIVE_GAMMA_H
 #define TENSORCORE_NATIVE_GAMMA_H
 
+#include "angles.h"
 #include "functions.h"
 #include "loop.h"
 
@@ -13,11 +14,6 @@
 #define LARGE_SHAPE 1e4 /* from here on, and WITHIN that of a, Temme's expansion */
 #define WITHIN 0.13
 #define TERM_ENDS 1e-11 /* of the sum */
-
-/* sin(pi x) / x for |x| <= 1/2, of the square */
-#define SINE_OF_HALF_TURNS(square)                                                                            \
-    P8(square, -2.1915353447830204e-05, 0.00046630280576761234, -0.007370430945714348, 0.08214588661112819,   \
-       -0.5992645293207919, 2.550164039877345, -5.167712780049969, 3.141592653589793)
 
 /* log of the gamma function of y >= 1/2, and of `product` in it: Stirling's series from 8 on, up to where the argument is multiplied. */
 ALWAYS_INLINE double stirling(double y, double *product) {

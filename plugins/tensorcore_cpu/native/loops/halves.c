@@ -4,14 +4,14 @@
 
 #include "../elementwise.h"
 
-typedef vf (*vector_of)(vf x, vf y, vf z);
+typedef vf (*vector_of)(vf x, vf y, vf z, vf a);
 typedef vf_pair (*pair_load)(const void *from);
 typedef void (*pair_store)(void *to, vf_pair x);
 
-enum { PIECE = 512, HALF = sizeof(uint16_t), MOST = 3, TOGETHER = 2 * LANES_F32 };
+enum { PIECE = 512, HALF = sizeof(uint16_t), MOST = 4, TOGETHER = 2 * LANES_F32 };
 
 ALWAYS_INLINE vf_pair computed(const vf_pair *x, vector_of of) {
-    return (vf_pair){{of(x[0].x[0], x[1].x[0], x[2].x[0]), of(x[0].x[1], x[1].x[1], x[2].x[1])}};
+    return (vf_pair){{of(x[0].x[0], x[1].x[0], x[2].x[0], x[3].x[0]), of(x[0].x[1], x[1].x[1], x[2].x[1], x[3].x[1])}};
 }
 
 /* `count` elements of rows of halves, or of floats that stand for all elements: those whose bit is set in `numbers`. */
@@ -93,6 +93,18 @@ ALWAYS_INLINE vf smaller(vf x, vf y) { return chosen(x < y, x, y); }
 ALWAYS_INLINE vf or_nan(vf made, vf x) { return chosen(x != x, x, made); }
 #endif
 
+ALWAYS_INLINE vf root(vf x) {
+#if defined(__AVX512F__)
+    return (vf)_mm512_sqrt_ps((__m512)x);
+#elif defined(__AVX2__)
+    return (vf)_mm256_sqrt_ps((__m256)x);
+#else
+    for (int i = 0; i < LANES_F32; i++)
+        x[i] = __builtin_sqrtf(x[i]);
+    return x;
+#endif
+}
+
 /* Whether the condition holds, as bools. */
 typedef uint8_t vb_u __attribute__((vector_size(VECTOR / 4), aligned(1), may_alias));
 ALWAYS_INLINE void bools_join(void *to, vf_pair condition) {
@@ -101,11 +113,13 @@ ALWAYS_INLINE void bools_join(void *to, vf_pair condition) {
 }
 
 #define VECTOR_OF(name, expression)                                                                           \
-    ALWAYS_INLINE vf name##_of(vf x, vf y, vf z) { return (vf)(expression); }
+    ALWAYS_INLINE vf name##_of(vf x, vf y, vf z, vf a) { return (vf)(expression); }
 VECTOR_OF(square, x * x)
 VECTOR_OF(cube, x * x * x)
 VECTOR_OF(relu, chosen(x <= 0, (vf){0}, x)) /* NaN stays */
 VECTOR_OF(reciprocal, 1 / x)
+VECTOR_OF(sqrt, root(x))
+VECTOR_OF(rsqrt, 1 / root(x))
 VECTOR_OF(add, x + y)
 VECTOR_OF(sub, x - y)
 VECTOR_OF(mul, x * y)
@@ -116,8 +130,13 @@ VECTOR_OF(maximum, or_nan(larger(x, y), x))
 VECTOR_OF(minimum, or_nan(smaller(x, y), x))
 VECTOR_OF(raised, or_nan(larger(y, x), y))
 VECTOR_OF(lowered, or_nan(smaller(y, x), y))
-VECTOR_OF(clamp, lowered_of(raised_of(x, y, z), z, z))
+VECTOR_OF(clamp, lowered_of(raised_of(x, y, z, a), z, z, a))
 VECTOR_OF(add_scaled, x + y * z)
+VECTOR_OF(addcmul, x + ((y * a) * z))
+VECTOR_OF(addcdiv, x + (y * a) / z)
+VECTOR_OF(lerp_near, x + (z * (y - x)))
+VECTOR_OF(lerp_far, y - ((y - x) * z))
+VECTOR_OF(copysign, ((vu)x & 0x7fffffff) | ((vu)y & 0x80000000))
 VECTOR_OF(eq, x == y)
 VECTOR_OF(ne, x != y)
 VECTOR_OF(lt, x < y)
@@ -132,13 +151,17 @@ VECTOR_OF(ge, x >= y)
 #define COMPARISON(X, name, ...) X(name, bool, 2, 0, __VA_ARGS__) X(name, bool, 2, 2, __VA_ARGS__)
 #define HALF_OPS(X, ...)                                                                                      \
     UNARY(X, square, __VA_ARGS__) UNARY(X, cube, __VA_ARGS__) UNARY(X, relu, __VA_ARGS__)                     \
-    UNARY(X, reciprocal, __VA_ARGS__) ORDERED(X, add, __VA_ARGS__) ORDERED(X, sub, __VA_ARGS__)               \
+    UNARY(X, reciprocal, __VA_ARGS__) UNARY(X, sqrt, __VA_ARGS__) UNARY(X, rsqrt, __VA_ARGS__) X(copysign, half, 2, 0, __VA_ARGS__) ORDERED(X, add, __VA_ARGS__) ORDERED(X, sub, __VA_ARGS__)               \
     ORDERED(X, mul, __VA_ARGS__) ORDERED(X, div, __VA_ARGS__) BINARY(X, maximum, __VA_ARGS__)                 \
     BINARY(X, minimum, __VA_ARGS__) X(leaky_relu, half, 2, 2, __VA_ARGS__)                                    \
     COMPARISON(X, eq, __VA_ARGS__) COMPARISON(X, ne, __VA_ARGS__) COMPARISON(X, lt, __VA_ARGS__)              \
     COMPARISON(X, le, __VA_ARGS__) COMPARISON(X, gt, __VA_ARGS__) COMPARISON(X, ge, __VA_ARGS__)              \
     X(clamp, half, 3, 0, __VA_ARGS__) X(clamp, half, 3, 6, __VA_ARGS__)                                \
     X(add_scaled, half, 3, 4, __VA_ARGS__)
+/* Whose products are rounded before they are added to, as those of formulas of floats are. */
+#define STEPPED_OPS(X, ...)                                                                                   \
+    X(addcmul, half, 4, 8, __VA_ARGS__) X(addcdiv, half, 4, 8, __VA_ARGS__) X(lerp_near, half, 3, 4, __VA_ARGS__) \
+    X(lerp_far, half, 3, 4, __VA_ARGS__)
 
 #define SIZE_half HALF
 #define SIZE_bool 1
@@ -152,6 +175,18 @@ VECTOR_OF(ge, x >= y)
     }
 HALF_OPS(DEFINE, bf16)
 HALF_OPS(DEFINE, f16)
+#if defined(__clang__)
+#pragma clang fp contract(off)
+#else
+#pragma GCC push_options
+#pragma GCC optimize("fp-contract=off")
+#endif
+STEPPED_OPS(DEFINE, bf16)
+STEPPED_OPS(DEFINE, f16)
+#if !defined(__clang__)
+#pragma GCC pop_options
+#endif
 
 #define ENTRY(name, result, inputs, numbers, type) [OP_##name][numbers] = name##_##type##_##numbers,
-const half_loops ISA(half_loops) = {.bf16 = {HALF_OPS(ENTRY, bf16)}, .f16 = {HALF_OPS(ENTRY, f16)}};
+const half_loops ISA(half_loops) = {.bf16 = {HALF_OPS(ENTRY, bf16) STEPPED_OPS(ENTRY, bf16)},
+                                      .f16 = {HALF_OPS(ENTRY, f16) STEPPED_OPS(ENTRY, f16)}};

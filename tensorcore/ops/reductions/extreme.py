@@ -12,7 +12,7 @@ from tensorcore.ops.calls import apply, apply_into
 from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import FLOATING, REAL
 from tensorcore.ops.operands import check_tensors
-from tensorcore.ops.output import store
+from tensorcore.ops.output import free_place, store
 from tensorcore.ops.record import record
 from tensorcore.ops.reductions.reduce import (
     Dims,
@@ -164,7 +164,8 @@ def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False, out
         and dim is None
         and not keepdim
         and type(input) is Tensor
-        and out[0] is not out[1]
+        and all([free_place(one, (input, *out[:i])) for i, one in enumerate(out)])
+        and all([one.dtype is input.dtype and not one.native.shape for one in out])
     ):
         pair = [apply_into(op, (input,), {}, input.dtype, one) for op, one in zip((_amin, _amax), out, strict=True)]
         if pair[0] is not None and pair[1] is not None:

@@ -429,9 +429,7 @@ def _check_lerp(input: Tensor, end: Tensor, weight: Any) -> tuple[Any, ...]:
     if zero_dim and weight.dtype is not input.dtype:
         weight = weight.to(input.dtype)
     if not input.dtype.is_complex and isinstance(weight, complex):
-        raise DtypeError(
-            f"lerp: value cannot be converted to type {input.dtype.name} without overflow, got {weight!r}; pass a float"
-        )
+        raise DtypeError(f"lerp: value cannot be converted to {input.dtype.name}, got {weight!r}; pass a float")
     if input.dtype.kind in ("bool", "integer"):
         raise UnsupportedDtype(f'lerp: "lerp" not implemented for {input.dtype.name}, got one; use .float()')
     return input, end, weight

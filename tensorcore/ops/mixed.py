@@ -35,7 +35,8 @@ def foreign(op: Op, inputs: Sequence[Any], *, out: Tensor | None = None) -> Any:
     """The slow path of an operator: operands that are neither tensors nor numbers get their own turn."""
     for one in inputs:
         if not isinstance(one, Tensor) and kind_of(one) is None and not (isinstance(one, np.ndarray) and not one.ndim):
-            return NotImplemented
+            found = strangers(op.name, inputs, {})
+            return NotImplemented if found is None else found
     return elementwise(op, inputs, out=out)
 
 

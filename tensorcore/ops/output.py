@@ -14,7 +14,7 @@ from tensorcore.tape.memory import Version, next_order
 from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor
 
-__all__ = ["check_apart", "check_once", "check_out", "free_place", "store", "written", "written_into"]
+__all__ = ["check_apart", "check_once", "check_out", "check_place", "free_place", "store", "written", "written_into"]
 
 
 def check_once(op: str, tensor: Tensor) -> None:
@@ -138,21 +138,24 @@ def written_into(op: Op, inputs: Sequence[Any], out: Tensor, options: dict[str, 
 
 # Those whose ``out`` has the result's dtype and no other, as PyTorch's.
 EXACT = frozenset([
-    "abs", "addbmm", "addmm", "addmv", "alias_copy", "amax", "amin", "aminmax", "arange", "argmax", "argmin",
-    "as_strided_copy", "avg_pool2d", "avg_pool3d", "baddbmm", "bitwise_not", "bmm", "bucketize", "ceil",
-    "chain_matmul", "complex", "conj_physical", "cross", "cummax", "cummin", "cumprod", "cumsum", "diag", "diagonal_copy", "dot",
-    "expand_copy", "eye", "fftfreq", "rfftfreq", "floor", "frac", "frexp", "gather", "hardshrink",
-    "heaviside", "histc", "index_add", "index_copy", "index_select", "inner", "isin", "isneginf", "isposinf",
-    "kthvalue", "linalg.cholesky", "linalg.cross", "linalg.det", "linalg.eigh", "linalg.eigvalsh",
-    "linalg.inv", "linalg.lu_solve", "linalg.matrix_norm", "linalg.matrix_power", "linalg.multi_dot",
-    "linalg.norm", "linalg.qr", "linalg.slogdet", "linalg.solve", "linalg.solve_triangular", "linalg.svd",
-    "linalg.svdvals", "linalg.vector_norm", "linspace", "log_softmax", "logcumsumexp", "logspace", "lu_solve",
-    "masked_select", "matmul", "matrix_power", "max", "median", "min", "mm", "mode", "msort", "multinomial",
-    "mv", "nan_to_num", "nanmedian", "nanquantile", "narrow_copy", "neg", "nonzero", "norm", "permute_copy",
-    "polar", "quantile", "rand", "randint", "randn", "randperm", "range", "renorm", "round", "scatter",
-    "scatter_add", "searchsorted", "sgn", "sign", "signbit", "slice_scatter", "slogdet", "softmax",
-    "softplus", "softshrink", "sort", "sum", "squeeze_copy", "t_copy", "take", "take_along_dim", "tensordot", "topk",
-    "transpose_copy", "tril", "triu", "trunc", "unfold_copy", "unsqueeze_copy", "vdot", "view_copy", "where",
+    "abs", "addbmm", "addmm", "addmv", "alias_copy", "all", "amax", "amin", "aminmax", "any", "arange", "argmax",
+    "argmin", "as_strided_copy", "avg_pool2d", "avg_pool3d", "baddbmm", "bitwise_not", "bmm", "bucketize", "ceil",
+    "chain_matmul", "complex", "conj_physical", "cross", "cummax", "cummin", "cumprod", "cumsum", "diag",
+    "diagonal_copy", "dot", "expand_copy", "eye", "fftfreq", "float_power", "floor", "frac", "frexp", "gather", "gelu",
+    "hardshrink", "hash_tensor", "heaviside", "histc", "histogram", "index_add", "index_copy", "index_select", "inner",
+    "inverse", "isin", "isneginf", "isposinf", "kthvalue", "linalg.cholesky", "linalg.cross", "linalg.det",
+    "linalg.eigh", "linalg.eigvalsh", "linalg.inv", "linalg.inv_ex", "linalg.ldl_factor", "linalg.ldl_factor_ex",
+    "linalg.ldl_solve", "linalg.lu", "linalg.lu_factor", "linalg.lu_factor_ex", "linalg.lu_solve", "linalg.matrix_norm",
+    "linalg.matrix_power", "linalg.multi_dot", "linalg.norm", "linalg.qr", "linalg.slogdet", "linalg.solve",
+    "linalg.solve_ex", "linalg.solve_triangular", "linalg.svd", "linalg.svdvals", "linalg.vecdot", "linalg.vector_norm",
+    "linear", "linspace", "log_softmax", "logcumsumexp", "logspace", "lu_solve", "lu_unpack", "masked_select", "matmul",
+    "matrix_power", "max", "median", "min", "mm", "mode", "msort", "multinomial", "mv", "nan_to_num", "nanmedian",
+    "nanquantile", "narrow_copy", "neg", "nonzero", "norm", "ormqr", "permute_copy", "polar", "qr", "quantile", "rand",
+    "randint", "randn", "randperm", "range", "renorm", "rfftfreq", "round", "scatter", "scatter_add", "scatter_reduce",
+    "searchsorted", "select_copy", "sgn", "sign", "signbit", "slice_copy", "slice_scatter", "slogdet", "softmax",
+    "softplus", "softshrink", "sort", "split_with_sizes_copy", "squeeze_copy", "sum", "svd", "t_copy", "take",
+    "take_along_dim", "tensordot", "topk", "transpose_copy", "triangular_solve", "tril", "triu", "trunc", "unbind_copy",
+    "unfold_copy", "unsqueeze_copy", "vdot", "view_as_complex_copy", "view_as_real_copy", "view_copy", "where",
 ])  # fmt: skip
 
 
@@ -164,7 +167,7 @@ RECORDED = frozenset([
 
 
 def _check_exact(op: str, made: dtype, out: Tensor) -> None:
-    if op in EXACT and out.dtype is not made:
+    if op in EXACT and out.dtype is not made and not (op in ("all", "any") and out.dtype is dtypes.uint8):
         raise DtypeError(
             f"{op}: expected out to have dtype {made.name}, got {out.dtype.name}; pass an out of that dtype"
         )
@@ -177,6 +180,20 @@ def store(op: str, made: Tensor, out: Tensor, *inputs: Any, all_of_it: bool = Fa
     Args:
         inputs: whose memory ``out`` may not show, with ``all_of_it`` as in :func:`check_apart`.
     """
+    recorded = check_place(op, made, out, *inputs, all_of_it=all_of_it)
+    device = out.device
+    shape = tuple(made.native.shape)
+    if tuple(out.native.shape) != shape:
+        out.native = device.allocate(shape, out.dtype)
+    if recorded:
+        return out.copy_(made)  # type: ignore[attr-defined, no-any-return]
+    device.kernels["copy"](out.native, made.native)
+    written(out)
+    return out
+
+
+def check_place(op: str, made: Tensor, out: Any, *inputs: Any, all_of_it: bool = False) -> bool:
+    """Raise where a result cannot go into ``out``; whether the copy is to be recorded. The arguments are those of :func:`store`."""
     if not isinstance(out, Tensor):
         raise ArgumentTypeError(f"{op}: expected out to be a Tensor, got {out!r}; pass torch.empty(...)")
     recorded = made.node is not None and op in RECORDED and out.device is made.device
@@ -195,22 +212,15 @@ def store(op: str, made: Tensor, out: Tensor, *inputs: Any, all_of_it: bool = Fa
     _check_exact(op, made.dtype, out)
     if inputs:
         check_apart(op, out, inputs, all_of_it=all_of_it)
-    device = out.device
-    shape = tuple(made.native.shape)
-    if tuple(out.native.shape) != shape:
-        if out.origin is not None and out.numel():
+    if out.origin is not None:
+        if tuple(out.native.shape) == tuple(made.native.shape):
+            check_once(op, out)
+        elif out.numel():
             raise ShapeError(
-                f"{op}: expected out of shape {list(shape)}, got a view of shape {list(out.native.shape)}; "
+                f"{op}: expected out of shape {list(made.native.shape)}, got a view of shape {list(out.native.shape)}; "
                 f"pass an out of that shape"
             )
-        out.native = device.allocate(shape, out.dtype)
-    elif out.origin is not None:
-        check_once(op, out)
-    if recorded:
-        return out.copy_(made)  # type: ignore[attr-defined, no-any-return]
-    device.kernels["copy"](out.native, made.native)
-    written(out)
-    return out
+    return recorded
 
 
 @before("free_place")

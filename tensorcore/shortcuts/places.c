@@ -25,6 +25,14 @@ static bool fill(PyObject *place, PyObject *const *natives, Py_ssize_t count) {
     return whole;
 }
 
+/* Whether arrays broadcast to a part of `place` alone, which a kernel that works by elements would fill with copies of its result. */
+static bool repeats(PyObject *place, PyObject *const *natives, Py_ssize_t count) {
+    for (Py_ssize_t k = 0; k < count; k++)
+        if (PyArray_Check(natives[k]) && !fits(place, natives[k]))
+            return false;
+    return !fill(place, natives, count);
+}
+
 /* Whether `out` is a tensor whose memory is its own and that takes a result without being changed but in its values. */
 static bool is_place(PyObject *out) { return !counts(INFERENCE) && is_free(out) && SLOT(out, TRAIL) == Py_None; }
 
@@ -109,7 +117,7 @@ PyObject *place_call(const shortcut *self, PyObject *const *args, Py_ssize_t nar
         given[i] = number ? one : SLOT(one, NATIVE);
     }
     const bool writes = (alike && same) || takes_out(device);
-    if (alike ? !fill(SLOT(out, NATIVE), given, count) : !writes)
+    if (alike ? !fill(SLOT(out, NATIVE), given, count) : !writes || repeats(SLOT(out, NATIVE), given, count))
         Py_RETURN_NONE;
     PyObject *place = Py_NewRef(SLOT(out, NATIVE)), *keywords = writes ? with_out(kwnames) : Py_XNewRef(kwnames);
     given[count] = place;
@@ -176,7 +184,7 @@ PyObject *apply_into_call(PyObject *store, PyObject *op, PyObject *tensors, PyOb
             return NULL;
         given[i] = SLOT(inputs[i], NATIVE);
     }
-    if (!takes_out(device) || !(several || takes_place(out, device, dtype, inputs, count)))
+    if (!takes_out(device) || !(several || (takes_place(out, device, dtype, inputs, count) && !repeats(SLOT(out, NATIVE), given, count))))
         return NULL;
     PyObject *place = several ? natives_of(out, device, dtype, inputs, count) : Py_NewRef(SLOT(out, NATIVE));
     if (!place)

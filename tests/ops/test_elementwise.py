@@ -61,6 +61,52 @@ def test_foreign_operands_get_their_turn():
         torch.tensor([1.0]) + None
 
 
+def test_foreign_operands_of_a_product_get_their_turn():
+    """A linear operator's own ``__rmatmul__`` is asked, and a class that listens to functions hears of ``@`` and ``+``."""
+
+    class Operator:
+        def __rmatmul__(self, other):
+            return "mine"
+
+    class Listener:
+        @classmethod
+        def __torch_function__(cls, function, types, args=(), kwargs=None):
+            return function.__name__
+
+        def __radd__(self, other):
+            raise AssertionError
+
+    x = torch.ones(2)
+    assert x @ Operator() == "mine"
+    assert (x @ Listener(), x + Listener()) == ("matmul", "add")
+    with pytest.raises(TypeError, match="unsupported operand"):
+        x @ "text"
+    with pytest.raises(TypeError, match="expected two Tensors, got int"):
+        x @ 3
+
+
+def test_nothing_is_divided_by_zero_where_there_is_nothing():
+    """Without elements a 0 to divide by is no error, of a number or a tensor; with some it is."""
+    empty = torch.zeros(0, dtype=torch.int32)
+    for zero in (0, torch.tensor([0], dtype=torch.int32)):
+        for quotient in (
+            empty // zero,
+            empty % zero,
+            torch.fmod(empty, zero),
+            torch.div(empty, zero, rounding_mode="trunc"),
+        ):
+            assert (quotient.shape, quotient.dtype) == ((0,), torch.int32)
+        with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+            torch.ones(1, dtype=torch.int32) // zero
+
+
+def test_a_complex_weight_between_real_tensors_is_refused():
+    """``lerp`` of real tensors has a real result."""
+    with pytest.raises(RuntimeError, match="cannot be converted"):
+        torch.lerp(torch.ones(2), torch.zeros(2), 1 + 2j)
+    assert torch.lerp(torch.ones(2), torch.zeros(2), 0.25).tolist() == [0.75, 0.75]
+
+
 def test_alpha():
     """``add`` and ``sub`` scale their second operand by alpha, in place too."""
     x = torch.tensor([1.0, 2.0])

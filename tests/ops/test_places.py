@@ -85,3 +85,61 @@ def test_results_lie_in_out(name: str, how: str) -> None:
 def _run(call: Callable[..., Any], x: Any, *places: Any) -> Any:
     call(x, out=places if len(places) > 1 else places[0])
     return x + 1
+
+
+@pytest.mark.parametrize("shape", [(2, 3), (2, 1, 3), (6,)])
+def test_an_out_that_the_result_would_broadcast_to_takes_its_shape(shape: tuple[int, ...]) -> None:
+    """The result is not repeated along the dims that ``out`` has besides: as in PyTorch it gets the result's shape."""
+    x = tc.tensor([1.0, 2.0, 3.0])
+    one = x[:1].clone()
+    for call in (
+        lambda out: tc.where(x > 1, x, x, out=out),
+        lambda out: tc.special.chebyshev_polynomial_t(x, x, out=out),
+        lambda out: tc.special.i0e(x, out=out),
+        lambda out: tc.special.ndtr(one, out=out),
+        lambda out: tc.add(one, one, out=out),
+    ):
+        expected, out = call(None), tc.zeros(shape)
+        assert call(out) is out
+        assert out.shape == expected.shape
+        assert tc.equal(out, expected)
+
+
+FAILING: dict[str, Callable[..., Any]] = {
+    "max": lambda x, out: tc.max(x, 0, out=out),
+    "aminmax": lambda x, out: tc.aminmax(x, out=out),
+    "aminmax of a dim": lambda x, out: tc.aminmax(x, dim=1, out=out),
+    "sort": lambda x, out: tc.sort(x, 1, out=out),
+    "topk": lambda x, out: tc.topk(x, 2, out=out),
+    "cummax": lambda x, out: tc.cummax(x, 1, out=out),
+    "frexp": lambda x, out: tc.frexp(x, out=out),
+    "linalg.qr": lambda x, out: tc.linalg.qr(x, out=out),
+    "linalg.eigh": lambda x, out: tc.linalg.eigh(x, out=out),
+    "lu": lambda x, out: tc.lu(x, out=out),
+    "unbind_copy": lambda x, out: tc.unbind_copy(x[:2], out=out),
+    "split_with_sizes_copy": lambda x, out: tc.split_with_sizes_copy(x, [1, 2], out=out),
+}
+
+
+@pytest.mark.parametrize("what", FAILING)
+def test_a_second_place_that_cannot_take_its_result_leaves_the_first_as_it_was(what: str) -> None:
+    """Nothing is written before all places are looked at: another dtype, a view of another shape, a number, and one too few."""
+    x = tc.linspace(-2, 2, 9).reshape(3, 3)
+    x = x + x.t()
+    kinds = FAILING[what](x, None) or [x[0], x[0]]
+    for second in (tc.zeros(3, dtype=tc.bool), tc.zeros(7, dtype=kinds[1].dtype)[1:6], 3.0, None):
+        first = tc.full_like(kinds[0], 9)
+        with pytest.raises((RuntimeError, TypeError)):
+            FAILING[what](x, (first, second) if second is not None else (first,))
+        assert first.shape == kinds[0].shape
+        assert (first == 9).all()
+        assert first._version == 0
+
+
+def test_a_cross_product_is_not_written_over_its_operands() -> None:
+    """Each element is read three times, so that PyTorch refuses an operand as ``out``."""
+    x = tc.arange(6.0).reshape(2, 3)
+    for out in (x, x.view(2, 3)):
+        with pytest.raises(RuntimeError, match="single memory location"):
+            tc.linalg.cross(x, tc.ones(2, 3), out=out)
+    assert x.tolist() == [[0, 1, 2], [3, 4, 5]]

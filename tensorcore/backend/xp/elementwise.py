@@ -161,7 +161,8 @@ def _integers(backend: XPBackend) -> tuple[Kernel, ...]:
 
     def nonzero(name: str, x: Native, y: Native) -> None:
         is_integer = type(y) is int and (not hasattr(x, "dtype") or x.dtype.kind in "iu")
-        if (is_integer and y == 0) or (hasattr(y, "dtype") and y.dtype.kind in "iu" and not y.all()):
+        empty = not getattr(x, "size", 1)  # whatever it would be divided by
+        if not empty and ((is_integer and y == 0) or (hasattr(y, "dtype") and y.dtype.kind in "iu" and not y.all())):
             raise DivisionError(
                 f"{name}: ZeroDivisionError: expected integers other than 0 to divide by, got 0; mask them out"
             )

@@ -14,7 +14,6 @@ from tensorcore.ops.linalg.matrix_norm import matrix_norm
 from tensorcore.ops.linalg.qr import qr as _qr
 from tensorcore.ops.linalg.svd import decomposed, pseudo_inverse
 from tensorcore.ops.linalg.triangular import solved
-from tensorcore.ops.output import store
 from tensorcore.ops.reductions.reduce import Dims, over_dims, return_type, stored
 from tensorcore.ops.reductions.statistics import vector_norm
 from tensorcore.ops.samples import linalg as samples
@@ -66,7 +65,7 @@ def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, *, out: Any = Non
     made = tuple(lu_factor_ex(A, pivot=pivot))[: 3 if get_infos else 2]
     if out is None:
         return made
-    return tuple([store("lu", one, place) for one, place in zip(made, out, strict=True)])
+    return stored("lu", made, out)
 
 
 @operation(samples=samples.lu_solve_old)

@@ -14,6 +14,7 @@ from tensorcore.ops import rules
 from tensorcore.ops.calls import apply, apply_into, binary
 from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import COMPLEX, FLOATING, INTEGER, operation
+from tensorcore.ops.mixed import foreign
 from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.output import store
 from tensorcore.ops.pointwise.arithmetic import mul
@@ -176,7 +177,8 @@ _python.__doc__ = """Product of vectors, matrices, or batches of matrices.
     (..., m, k) (..., k, n) -> (..., m, n) with the dims in front broadcast. Both of one dtype.
     """
 _op.function = matmul
-Tensor.matmul = Tensor.__matmul__ = matmul  # type: ignore[attr-defined]
+Tensor.matmul = matmul  # type: ignore[attr-defined]
+Tensor.__matmul__ = binary(_op, _NOT_BOOL, None, leave=foreign)  # type: ignore[attr-defined]
 Tensor.__rmatmul__ = lambda self, other: matmul(other, self)  # type: ignore[attr-defined]
 
 _matmul_nt = binary(
@@ -456,4 +458,4 @@ def cross(input: Tensor, other: Tensor, dim: int | None = None, *, out: Tensor |
         )
     pair = [one if tuple(one.native.shape) == shape else one.expand(shape) for one in (input, other)]
     made = apply(_cross, pair, {"dim": at})
-    return made if out is None else store("cross", made, out, input, other)
+    return made if out is None else store("cross", made, out, input, other, all_of_it=True)

@@ -428,6 +428,8 @@ def _check_lerp(input: Tensor, end: Tensor, weight: Any) -> tuple[Any, ...]:
     _same_dtype("lerp", input, end=end, weight=None if zero_dim else weight)
     if zero_dim and weight.dtype is not input.dtype:
         weight = weight.to(input.dtype)
+    if not input.dtype.is_complex and isinstance(weight, complex):
+        raise DtypeError(f"lerp: value cannot be converted to {input.dtype.name}, got {weight!r}; pass a float")
     if input.dtype.kind in ("bool", "integer"):
         raise UnsupportedDtype(f'lerp: "lerp" not implemented for {input.dtype.name}, got one; use .float()')
     return input, end, weight

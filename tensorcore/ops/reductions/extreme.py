@@ -12,7 +12,7 @@ from tensorcore.ops.calls import apply, apply_into
 from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import FLOATING, REAL
 from tensorcore.ops.operands import check_tensors
-from tensorcore.ops.output import store
+from tensorcore.ops.output import free_place, store
 from tensorcore.ops.record import record
 from tensorcore.ops.reductions.reduce import (
     Dims,

@@ -16,7 +16,7 @@ from tensorcore.ops.define import Op
 from tensorcore.ops.fused import differentiate
 from tensorcore.ops.kinds import COMPLEX, FLOATING, NUMBERS, install, operation
 from tensorcore.ops.operands import check_tensors, plain
-from tensorcore.ops.output import store
+from tensorcore.ops.output import check_place, store
 from tensorcore.ops.pointwise.choice import where
 from tensorcore.ops.pointwise.complex import conjugate
 from tensorcore.ops.record import record
@@ -86,6 +86,8 @@ def stored(op: str, made: Any, out: Any, *inputs: Any) -> Any:
         return store(op, made, out, *inputs)
     if not isinstance(out, (tuple, list)) or len(out) != len(made):
         raise ArgumentTypeError(f"{op}: expected out to be a tuple of {len(made)} tensors, got {out!r}; pass a pair")
+    for one, place in zip(made, out, strict=True):
+        check_place(op, one, place, *inputs)  # all of them before one is written
     placed = [store(op, one, place, *inputs) for one, place in zip(made, out, strict=True)]
     return tuple(placed) if type(made) is tuple else type(made)(*placed)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tensorcore.errors import ArgumentTypeError
@@ -36,14 +36,16 @@ def _copying(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
             if (
                 type(out) in (tuple, list)
                 and len(out) == len(made)
-                and all(map(_written, out, made, [input] * len(made)))
+                and all(map(_is_place, out, made, [input] * len(made)))
             ):
+                _written(out, made)
                 return None
             parts, made = list(made), None
             for i in range(len(parts)):  # many views are gone before the collector of cycles has to look at them
                 parts[i] = _copy(parts[i])
             copied: Any = tuple(parts)
-        elif out is not None and _written(out, made, input):
+        elif out is not None and _is_place(out, made, input):
+            _written((out,), (made,))
             return out
         else:
             copied = _copy(made)
@@ -66,15 +68,20 @@ def _copying(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     return operation(method=False, samples=_SAMPLES[name] if name in _SAMPLES else OPS[name].samples)(call)
 
 
-def _written(out: Any, shown: Any, input: Tensor) -> bool:
-    """Write what a view of ``input`` shows into ``out``, where that is as the copy would be and memory of its own; whether it did."""
-    if not free_place(out, (input, shown)) or out.dtype is not shown.dtype or out.native.shape != shown.native.shape:
-        return False
-    if out.device is not shown.device:
-        return False
-    out.device.kernels["copy"](out.native, shown.native)
-    written(out)
-    return True
+def _is_place(out: Any, shown: Any, input: Tensor) -> bool:
+    """Whether ``out`` is as the copy of what a view of ``input`` shows would be, and memory of its own."""
+    return (
+        free_place(out, (input, shown))
+        and out.dtype is shown.dtype
+        and out.native.shape == shown.native.shape
+        and out.device is shown.device
+    )
+
+
+def _written(places: Sequence[Any], made: Sequence[Any]) -> None:
+    for out, shown in zip(places, made, strict=True):
+        out.device.kernels["copy"](out.native, shown.native)
+        written(out)
 
 
 def _copy(shown: Any) -> Tensor:

@@ -27,7 +27,7 @@ from tensorcore.tape.node import Node
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = [
-    "HIGHEST", "LOWEST", "PLAIN_FLOATS", "PLAIN_INTEGERS", "apply", "apply_into", "binary", "reduction", "reflected", "unary",
+    "HIGHEST", "LOWEST", "PLAIN_FLOATS", "PLAIN_INTEGERS", "apply", "apply_into", "binary", "naming", "reduction", "reflected", "unary",
 ]  # fmt: skip
 
 new = object.__new__
@@ -110,7 +110,7 @@ def binary(
     numbered = floats, integers, NARROW if accepts is None else NARROW & accepts
 
     @elementwise_way(op, again, accepts, result, *numbered)
-    @_naming(second)
+    @naming(second)
     def call(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tensor:
         if out is not None and into is not None and (done := into(out, input, other)) is not None:
             return done
@@ -183,7 +183,7 @@ def binary(
     return call
 
 
-def _naming(second: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def naming(second: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """A decorator: the call with its second parameter under the op's own name for it, such as ``exponent``: no frame around it."""
 
     def enter(call: Callable[..., Any]) -> Callable[..., Any]:

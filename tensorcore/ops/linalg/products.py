@@ -11,7 +11,7 @@ from tensorcore import dtypes
 from tensorcore.backend.base import Native
 from tensorcore.errors import ArgumentTypeError, DimensionError, DtypeError, ShapeError, UnsupportedDtype, UsageError
 from tensorcore.ops import rules
-from tensorcore.ops.calls import apply, apply_into, binary
+from tensorcore.ops.calls import apply, apply_into, binary, naming
 from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import COMPLEX, FLOATING, INTEGER, operation
 from tensorcore.ops.mixed import foreign
@@ -223,6 +223,7 @@ def _of_dims(op: Op, second: str, dims: tuple[int, int], text: str, doc: str, ca
     usual = product_way(op, "matmul", again, _FIELDS | INTEGER, dims)
     into = product_place_way(op, "matmul", _FIELDS | INTEGER, dims, store)
 
+    @naming(second)
     def call(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
         if (done := usual(input, other) if out is None else into(out, input, other)) is not None:
             return done  # type: ignore[no-any-return]
@@ -252,8 +253,6 @@ def _of_dims(op: Op, second: str, dims: tuple[int, int], text: str, doc: str, ca
                 return made
         return _checked(op, input, other, dims, text, out)
 
-    names = call.__code__.co_varnames
-    call.__code__ = call.__code__.replace(co_varnames=tuple([second if one == "other" else one for one in names]))
     call.__annotations__ = {second if one == "other" else one: text for one, text in call.__annotations__.items()}
     call.__name__ = call.__qualname__ = op.name
     call.__doc__ = doc

@@ -148,8 +148,14 @@ _least_into, _largest_into = (place_way(op, REAL, None, store=store) for op in (
 
 
 def _both_into(input: Tensor, options: dict[str, Any], out: Any) -> Any:
-    """Both extremes in the two tensors of ``out``; None where that is unusual."""
-    if type(out) is not tuple or len(out) != 2 or out[0] is out[1]:
+    """Both extremes in the two tensors of ``out``; None where that is unusual, with nothing written."""
+    if (
+        type(out) is not tuple
+        or len(out) != 2
+        or not (free_place(out[0], (input, out[1])) and free_place(out[1], (input,)))
+    ):
+        return None
+    if any([one.dtype is not input.dtype or one.device is not input.device for one in out]):
         return None
     pair = _least_into(out[0], input, **options), _largest_into(out[1], input, **options)
     return None if pair[0] is None or pair[1] is None else _Aminmax(*pair)

@@ -249,9 +249,8 @@ static bool fit(PyObject *const *tensors, Py_ssize_t count, bool stacked, long *
             *dim += *dim < 0 ? *ndim + stacked : 0;
             if (*dim < 0 || *dim >= *ndim + stacked)
                 return false;
-            memcpy(sizes, PyArray_DIMS(array), (size_t)*ndim * sizeof *sizes);
-            if (!stacked)
-                sizes[*dim] = 0;
+            for (int i = 0; i < *ndim; i++) /* a 0-d array has no sizes to copy */
+                sizes[i] = stacked || i != *dim ? PyArray_DIM(array, i) : 0;
         }
         if (PyArray_NDIM(array) != *ndim || (!stacked && __builtin_add_overflow(sizes[*dim], PyArray_DIM(array, (int)*dim), sizes + *dim)))
             return false;

@@ -108,9 +108,8 @@ def elementwise_way(
         floats, integers: the dtypes beside which a number of Python's, or a whole one of 32 bits, may stand.
         narrow: those beside which one may stand on devices whose kernel takes it (``Backend.narrow_numbers``).
     """
-    operands = (
-        len(op.inputs) if op.kind == "elementwise" else -len(op.inputs)
-    )  # products come here too, and have no short way to a place
+    # Products come here too, and have no short way to a place: they count as fewer than none.
+    operands = len(op.inputs) if op.kind == "elementwise" else -len(op.inputs)
     return before("elementwise", op, op.name, accepts, result, floats, integers, _traits(op), again, narrow, operands)
 
 

@@ -377,6 +377,7 @@ void lapack_side_by_side(lapack_job *job, unsigned (*together)(const lapack_job 
 
 void lapack_by_rotations(lapack_job *job, unsigned (*together)(const lapack_job *job, npy_intp i, int count), npy_intp count) {
     const int most = job->rows > job->columns ? job->rows : job->columns;
-    if (job->least <= LAPACK_SMALL && (job->least <= ROTATED_ALONE || count >= FEWEST))
-        lapack_side_by_side(job, together, most, count > FEWEST ? count : FEWEST);
+    const bool pays = job->least <= LAPACK_SMALL && most <= LAPACK_TOGETHER && (job->least <= ROTATED_ALONE || count >= FEWEST);
+    job->lanes = pays ? lapack_loops_of(job) : NULL;
+    job->together = job->lanes ? together : NULL;
 }

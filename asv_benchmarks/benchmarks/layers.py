@@ -82,40 +82,40 @@ def _floats(read: int, written: int) -> Work:
     return Work(4 * read, 4 * written)
 
 
-# name, forward, forward and backward, bytes read and written forward
+def _walk(x: int, y: int, again: int) -> Work:
+    """Both ways in floats: x is read, y and the ones sent back are written; these are read, and ``again``, and x's gradient grows."""
+    return Work(4 * (x + y + again), 4 * 2 * y, changed=4 * x)
+
+
+WIDE, PICTURES, POOLED = 1024 * 512, 32 * 64 * 28 * 28, 32 * 16 * 32 * 32
+
+# name, forward, forward and backward, and the work of each
 NORM_LINES = [
-    ("softmax 128x1000", "scores.softmax(1)", "recorded[0].softmax(1)", _floats(128_000, 128_000)),
-    ("log_softmax 128x1000", "scores.log_softmax(1)", "recorded[0].log_softmax(1)", _floats(128_000, 128_000)),
-    ("cross_entropy 128x1000", "F.cross_entropy(scores, labels)", "F.cross_entropy(recorded[0], labels)", _floats(128_000, 0)),
-    ("layer_norm 1024x512", "F.layer_norm(wide, (512,), weight, bias)", "layer(recorded[1])", _floats(1024 * 512, 1024 * 512)),
+    ("softmax 128x1000", "scores.softmax(1)", "recorded[0].softmax(1)", _floats(128_000, 128_000), _walk(128_000, 128_000, 128_000)),
+    ("log_softmax 128x1000", "scores.log_softmax(1)", "recorded[0].log_softmax(1)", _floats(128_000, 128_000),
+     _walk(128_000, 128_000, 128_000)),
+    ("cross_entropy 128x1000", "F.cross_entropy(scores, labels)", "F.cross_entropy(recorded[0], labels)", _floats(128_000, 0),
+     _walk(128_000, 0, 128_000)),
+    ("layer_norm 1024x512", "F.layer_norm(wide, (512,), weight, bias)", "layer(recorded[1])", _floats(WIDE, WIDE),
+     _walk(WIDE, WIDE, WIDE)),
     ("batch_norm 32x64x28x28", "F.batch_norm(pictures, None, None, training=True)", "batch(recorded[2])",
-     _floats(32 * 64 * 28 * 28, 32 * 64 * 28 * 28)),
-    ("group_norm 32x64x28x28", "F.group_norm(pictures, 8)", "groups(recorded[2])", _floats(32 * 64 * 28 * 28, 32 * 64 * 28 * 28)),
+     _floats(PICTURES, PICTURES), _walk(PICTURES, PICTURES, PICTURES)),
+    ("group_norm 32x64x28x28", "F.group_norm(pictures, 8)", "groups(recorded[2])", _floats(PICTURES, PICTURES),
+     _walk(PICTURES, PICTURES, PICTURES)),
 ]  # fmt: skip
-# Picks are int64: two floats each.
+# Picks are int64: two floats each. Of what max_pool2d keeps only a place in its window is needed, which is next to nothing.
 POOL_LINES = [
-    (
-        "max_pool2d 2",
-        "F.max_pool2d(pictures, 2)",
-        "F.max_pool2d(recorded, 2)",
-        _floats(32 * 16 * 32 * 32, 32 * 16 * 16 * 16),
-    ),
-    (
-        "avg_pool2d 2",
-        "F.avg_pool2d(pictures, 2)",
-        "F.avg_pool2d(recorded, 2)",
-        _floats(32 * 16 * 32 * 32, 32 * 16 * 16 * 16),
-    ),
-    (
-        "embedding 10000x128",
-        "F.embedding(tokens, weight)",
-        "table(tokens)",
-        _floats(32 * 64 * (128 + 2), 32 * 64 * 128),
-    ),
-    ("gather 1000x1000", "m.gather(1, picks)", "leaf.gather(1, picks)", _floats(3_000_000, 1_000_000)),
-    ("index rows", "m[rows]", "leaf[rows]", _floats(1_000_000, 1_000_000)),
-    ("index pairs", "m[rows, rows]", "leaf[rows, rows]", None),
-]
+    ("max_pool2d 2", "F.max_pool2d(pictures, 2)", "F.max_pool2d(recorded, 2)", _floats(POOLED, POOLED // 4),
+     _walk(POOLED, POOLED // 4, 0)),
+    ("avg_pool2d 2", "F.avg_pool2d(pictures, 2)", "F.avg_pool2d(recorded, 2)", _floats(POOLED, POOLED // 4),
+     _walk(POOLED, POOLED // 4, 0)),
+    ("embedding 10000x128", "F.embedding(tokens, weight)", "table(tokens)", _floats(2048 * (128 + 2), 2048 * 128),
+     _walk(2048 * 128, 2048 * 128, 2048 * 4)),
+    ("gather 1000x1000", "m.gather(1, picks)", "leaf.gather(1, picks)", _floats(3_000_000, 1_000_000),
+     _walk(1_000_000, 1_000_000, 4_000_000)),
+    ("index rows", "m[rows]", "leaf[rows]", _floats(1_000_000, 1_000_000), _walk(1_000_000, 1_000_000, 0)),
+    ("index pairs", "m[rows, rows]", "leaf[rows, rows]", None, None),
+]  # fmt: skip
 PICK_LINES = [
     ("index by mask", "m[chosen]", None),
     ("masked_fill", "m.masked_fill(chosen, 0.0)", Work(5_000_000, 4_000_000)),
@@ -174,11 +174,11 @@ CONVOLUTIONS = {
 
 
 def _pairs(
-    group: str, lines: list[tuple[str, str, str, Work | None]], setup: str, target: float, both: Work | None = None
+    group: str, lines: list[tuple[str, str, str, Work | None, Work | None]], setup: str, target: float
 ) -> list[Row]:
     return [
         Row(f"{name}, {what}", setup, body, target, None, (1, 2), group, work=work)
-        for name, forward, recorded, one in lines
+        for name, forward, recorded, one, both in lines
         for what, body, work in (("forward", forward, one), ("forward and backward", f"both({recorded})", both))
     ]
 
@@ -192,7 +192,8 @@ ROWS = [
     *_pairs("pooling and picking", POOL_LINES, POOLS, 0.8),
     *_single("pooling and picking", PICK_LINES, POOLS, 0.8),
     *_single("sorting", SORT_LINES, SORTS, 1.0),
-    *_pairs("dropout and optimizers", [("dropout of 1e6", "F.dropout(x)", "F.dropout(leaf)", _floats(10**6, 10**6))], DROPOUT, 0.4),
+    *_pairs("dropout and optimizers", [("dropout of 1e6", "F.dropout(x)", "F.dropout(leaf)", _floats(10**6, 10**6),
+                                        _walk(10**6, 10**6, 0))], DROPOUT, 0.4),
     *[
         Row(f"{name} step, 1e6 parameters in 100 tensors", STEPS.format(optimizer=made), "optimizer.step()", 0.4, None,
             (1, 2), "dropout and optimizers", work=Work(read=4 * 10**6, changed=changed * 4 * 10**6))
@@ -201,8 +202,8 @@ ROWS = [
     *[
         row
         for name, made in CONVOLUTIONS.items()
-        for row in _pairs("convolutions", [(f"convolution {name}", "forward()", "layer(leaf)", made.work())], made.setup(), 1.0,
-                          made.work(3))
+        for row in _pairs("convolutions", [(f"convolution {name}", "forward()", "layer(leaf)", made.work(), made.work(3))],
+                          made.setup(), 1.0)
     ],
 ]  # fmt: skip
 

@@ -168,10 +168,7 @@ static PyArrayObject *fitting(PyObject *object, PyArrayObject *array, int dim, P
         if ((i != dim && PyArray_DIM(index, i) > PyArray_DIM(array, i)) ||
             (source && PyArray_DIM(index, i) > PyArray_DIM(source, i)))
             return NULL;
-    index = native_dense(object);
-    if (index && !native_inside(PyArray_DATA(index), PyArray_SIZE(index), PyArray_DIM(array, dim)))
-        Py_CLEAR(index);
-    return index;
+    return native_index_inside(object, PyArray_DIM(array, dim));
 }
 
 PyObject *native_gather_each(PyArrayObject *x, PyObject *at, int dim) {

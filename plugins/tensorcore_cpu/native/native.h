@@ -301,6 +301,12 @@ PyObject *native_draw_over(PyObject *module, PyObject *const *args, Py_ssize_t n
 extern const native_spec scatter_kernels[];
 int scatter_init(void);
 
+extern const native_spec embedding_kernels[];
+int embedding_init(void);
+
+extern const native_spec topk_kernels[];
+int topk_init(void);
+
 extern const native_spec triangles_kernels[];
 int triangles_init(void);
 

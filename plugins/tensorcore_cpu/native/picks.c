@@ -76,8 +76,8 @@ static PyObject *run_put(const native_kernel *kernel, PyObject *const *args, Py_
     pick_run run = {.count = PyArray_DIM(x, (int)dim), .size = (npy_intp)size, .type = type, .unique = unique};
     native_around(x, (int)dim, &before, &run.inner);
     run.strips = (run.inner + STRIP - 1) / STRIP;
-    PyArrayObject *from = native_dense(args[0]), *places = from ? native_dense(args[1]) : NULL;
-    if (places && native_inside(PyArray_DATA(places), PyArray_SIZE(places), run.size))
+    PyArrayObject *from = native_dense(args[0]), *places = from ? native_index_inside(args[1], run.size) : NULL;
+    if (places)
         made = native_empty(PyArray_NDIM(x), shape, type);
     if (made) {
         run.x = PyArray_BYTES(from);

@@ -57,10 +57,7 @@ static PyArrayObject *checked(PyObject *object, PyArrayObject *x, int dim, bool 
     for (int i = 0; i < PyArray_NDIM(x); i++)
         if (i != dim && PyArray_DIM(index, i) > PyArray_DIM(x, i))
             return NULL;
-    index = native_dense(object);
-    if (index && !later && !native_inside(PyArray_DATA(index), PyArray_SIZE(index), PyArray_DIM(x, dim)))
-        Py_CLEAR(index);
-    return index;
+    return later ? native_dense(object) : native_index_inside(object, PyArray_DIM(x, dim));
 }
 
 #define PUT_ROW(type)                                                                                         \

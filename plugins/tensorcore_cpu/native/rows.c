@@ -307,6 +307,13 @@ bool native_inside(const int64_t *index, npy_intp count, npy_intp size) {
     return !atomic_load(&run.outside);
 }
 
+PyArrayObject *native_index_inside(PyObject *index, npy_intp size) {
+    PyArrayObject *made = native_array_type(index) == TYPE_I64 ? native_dense(index) : NULL;
+    if (made && !native_inside(PyArray_DATA(made), PyArray_SIZE(made), size))
+        Py_CLEAR(made);
+    return made;
+}
+
 typedef struct {
     char *to;
     const char *from;

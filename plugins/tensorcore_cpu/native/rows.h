@@ -46,6 +46,9 @@ void native_around(PyArrayObject *array, int dim, npy_intp *before, npy_intp *af
 /* Whether all numbers are at least 0 and under `size`; on several threads. */
 bool native_inside(const int64_t *index, npy_intp count, npy_intp size);
 
+/* An index of int64 in row-major order whose numbers are all inside: a new reference; NULL, with an exception or without. */
+PyArrayObject *native_index_inside(PyObject *index, npy_intp size);
+
 /* A loop over the rows of a plan, whose result goes past the caches where it has `past` bytes or more. */
 void native_plan_loop(native_plan *plan, npy_intp grain, native_loop loop, npy_intp past);
 

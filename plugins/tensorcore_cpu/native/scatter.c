@@ -1,10 +1,8 @@
-/* Tables by number: embedding and its gradient, index_add, scatter_add; and what is left of an array by a mask or by
-   its size: masked_fill, topk. */
+/* What is added at places: index_add, scatter_add, sums of slices; and masked_fill. */
 #include "scatter.h"
 
 #include "each.h"
 #include "elementwise.h"
-#include "index.h"
 #include "plan.h"
 #include "rows.h"
 
@@ -15,22 +13,16 @@
 DECLARE_LOOPS(scatter_loops, scatter_loops);
 DECLARE_LOOPS(elementwise_loops, elementwise_loops);
 
-DECLARE_LOOPS(index_loops, index_loops);
-
 static const scatter_loops *loops;
-static const index_loops *picks;
 static const elementwise_loops *elementwise;
 
-enum { DIM, ALPHA, OUT, ROWS, PADDING, BY_COUNT, REDUCE, INCLUDE_SELF, K, LARGEST, SORTED, OPTIONS };
+enum { DIM, ALPHA, OUT, REDUCE, INCLUDE_SELF, OPTIONS };
 static PyObject *names[OPTIONS];
-static const char *const NAMES[OPTIONS] = {"dim", "alpha", "out", "rows", "padding", "by_count", "reduce", "include_self",
-                                           "k", "largest", "sorted"};
+static const char *const NAMES[OPTIONS] = {"dim", "alpha", "out", "reduce", "include_self"};
 static PyObject *sum_name;
 
 enum {
     GRAIN = 1 << 14, /* elements a thread */
-    SHORT_ROW = 128, /* elements */
-    MOST_KEPT = 128, /* the k of topk up to which insertion is fast */
     BATCHES = 8,     /* that are worth sharing out as they are */
     SLICED = 4,      /* elements of a slice that share a number */
     LISTED = 16,     /* elements of a slice from which on it pays to find all that goes to one place */
@@ -41,16 +33,6 @@ enum {
 static bool extremes(PyArrayObject *array, int64_t *low, int64_t *high) {
     loops->bounds(PyArray_DATA(array), PyArray_SIZE(array), low, high);
     return PyArray_SIZE(array) > 0;
-}
-
-/* Indices as a dense array of int64, all within [0, size): a new reference; NULL where they are not, and go to NumPy. */
-static PyArrayObject *places(PyObject *object, npy_intp size) {
-    if (native_array_type(object) != TYPE_I64)
-        return NULL;
-    PyArrayObject *made = native_dense(object);
-    if (made && !native_inside(PyArray_DATA(made), PyArray_SIZE(made), size))
-        Py_CLEAR(made);
-    return made;
 }
 
 static PyObject *run_bounds(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
@@ -66,35 +48,6 @@ static PyObject *run_bounds(const native_kernel *kernel, PyObject *const *args, 
     }
     Py_DECREF(index);
     return Py_BuildValue("(LL)", (long long)low, (long long)high);
-}
-
-/* Embedding */
-
-static void copy_rows(void *context, npy_intp begin, npy_intp end) { picks->select_rows(context, begin, end); }
-
-static PyObject *run_embedding(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
-    native_type type = nargs == 2 ? native_array_type(args[0]) : TYPE_NONE;
-    PyArrayObject *table = (PyArrayObject *)args[0];
-    if (type == TYPE_NONE || PyArray_NDIM(table) != 2 || !PyArray_IS_C_CONTIGUOUS(table))
-        return NULL;
-    PyArrayObject *index = places(args[1], PyArray_DIM(table, 0)), *made = NULL;
-    if (!index)
-        return NULL;
-    int ndim = PyArray_NDIM(index);
-    npy_intp shape[NATIVE_DIMS + 1], count = PyArray_SIZE(index), width = PyArray_DIM(table, 1);
-    if (ndim < NATIVE_DIMS) {
-        for (int i = 0; i < ndim; i++)
-            shape[i] = PyArray_DIM(index, i);
-        shape[ndim] = width;
-        made = native_empty(ndim + 1, shape, type);
-    }
-    if (made && count && width) {
-        picked run = {PyArray_BYTES(table), PyArray_DATA(index), PyArray_BYTES(made), 1, PyArray_DIM(table, 0), count, width,
-                      TYPE_SIZE[type]};
-        native_parallel(count, native_grain(GRAIN * 4, width), copy_rows, &run);
-    }
-    Py_DECREF(index);
-    return (PyObject *)made;
 }
 
 typedef struct {
@@ -170,35 +123,6 @@ PyArrayObject *native_sum_slices(PyArrayObject *x, native_type type, bool place,
     return made;
 }
 
-static PyObject *run_embedding_gradient(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs,
-                                        PyObject *kwnames) {
-    PyObject *options[OPTIONS];
-    double rows, padding = -1;
-    native_type type = nargs == 2 ? native_array_type(args[0]) : TYPE_NONE;
-    if (!native_is_floating(type) || !kwnames || !native_options(args, nargs, kwnames, names, OPTIONS, options) ||
-        options[BY_COUNT] == Py_True || !native_double(options[ROWS], &rows) ||
-        (!native_is_none(options[PADDING]) && !native_double(options[PADDING], &padding)))
-        return NULL;
-    PyArrayObject *index = places(args[1], (npy_intp)rows), *g = NULL, *made = NULL;
-    PyArrayObject *sent = (PyArrayObject *)args[0];
-    npy_intp width = PyArray_NDIM(sent) ? PyArray_DIM(sent, PyArray_NDIM(sent) - 1) : 0, shape[2] = {(npy_intp)rows, width};
-    if (index && PyArray_SIZE(sent) == PyArray_SIZE(index) * width && width && rows && padding < rows)
-        g = native_dense(args[0]);
-    if (g) {
-        static const double NOTHING = 0;
-        PyArrayObject *none = (PyArrayObject *)PyArray_NewFromDescr(
-            &PyArray_Type, (PyArray_Descr *)Py_NewRef((PyObject *)PyArray_DESCR(sent)), 2, shape, (npy_intp[]){0, 0}, (void *)&NOTHING,
-            NPY_ARRAY_ALIGNED, NULL);
-        slice_sums sums = {NULL, PyArray_DATA(g), PyArray_DATA(index), 1, PyArray_SIZE(index), shape[0], width};
-        if (none)
-            made = native_sum_slices(none, type, false, &sums, (npy_intp)padding);
-        Py_XDECREF(none);
-    }
-    Py_XDECREF(index);
-    Py_XDECREF(g);
-    return (PyObject *)made;
-}
-
 /* Sums at places */
 
 /* The array that is written: `out`, which holds the values of x already, or a copy of x. */
@@ -235,7 +159,7 @@ static PyArrayObject *scaled(PyArrayObject *source, PyObject *alpha, native_type
 /* x, or `out`, which is x then, and slices of the source times ALPHA along `dim` at the numbers of an index of that dim. */
 static PyObject *added_slices(PyArrayObject *x, PyObject *numbers, PyArrayObject *source, int dim, native_type type,
                               PyObject *alpha, PyObject *out) {
-    PyArrayObject *index = places(numbers, PyArray_DIM(x, dim)), *from = NULL, *made = NULL;
+    PyArrayObject *index = native_index_inside(numbers, PyArray_DIM(x, dim)), *from = NULL, *made = NULL;
     const bool place = !native_is_none(out);
     bool fits = index && PyArray_SIZE(index) == PyArray_DIM(source, dim);
     for (int i = 0; fits && i < PyArray_NDIM(x); i++)
@@ -354,7 +278,7 @@ static PyObject *run_scatter(const native_kernel *kernel, PyObject *const *args,
     place_run run = {{.count = PyArray_DIM(source, dim), .size = PyArray_DIM(x, dim)}, type};
     native_around(x, dim, &run.sums.before, &run.sums.after);
     const bool place = !native_is_none(options[OUT]), rows = !place && run.sums.after == 1;
-    PyArrayObject *index = rows ? native_dense(args[1]) : places(args[1], run.sums.size);
+    PyArrayObject *index = rows ? native_dense(args[1]) : native_index_inside(args[1], run.sums.size);
     if (index && (from = native_dense(args[2])))
         made = place ? target_of(args[0], options[OUT]) : native_started(x, type, &run.start);
     if (made) {
@@ -375,7 +299,7 @@ static PyObject *run_scatter(const native_kernel *kernel, PyObject *const *args,
     return (PyObject *)made;
 }
 
-/* What is left of an array */
+/* What a mask leaves */
 
 static void run_where(void *loop, char *const *data, const ptrdiff_t *steps, ptrdiff_t count) {
     (*(native_loop *)loop)(data, steps, count);
@@ -405,58 +329,8 @@ static PyObject *run_masked_fill(const native_kernel *kernel, PyObject *const *a
     return made;
 }
 
-typedef struct {
-    const char *x;
-    char *values;
-    int64_t *places;
-    npy_intp n, k, size;
-    native_type type;
-    bool largest;
-} top_run;
-
-static void run_top_rows(void *context, npy_intp begin, npy_intp end) {
-    const top_run *run = context;
-    for (; begin < end; begin++)
-        loops->top[run->type](run->x + begin * run->n * run->size, run->n, run->k, run->largest,
-                              run->values + begin * run->k * run->size, run->places + begin * run->k);
-}
-
-static PyObject *run_topk(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
-    PyObject *options[OPTIONS], *answer = NULL;
-    double k;
-    int dim;
-    native_type type = nargs == 1 ? native_array_type(args[0]) : TYPE_NONE;
-    PyArrayObject *array = (PyArrayObject *)args[0];
-    if (type == TYPE_NONE || !loops->top[type] || !PyArray_SIZE(array) || !kwnames ||
-        !native_options(args, nargs, kwnames, names, OPTIONS, options) || !native_double(options[K], &k) || k < 1 ||
-        k > MOST_KEPT || !at_dim(options[DIM], PyArray_NDIM(array), &dim) || dim != PyArray_NDIM(array) - 1 ||
-        k > PyArray_DIM(array, dim))
-        return NULL;
-    const npy_intp n = PyArray_DIM(array, dim);
-    if (n <= SHORT_ROW && k * 16 > (double)n && PyArray_SIZE(array) >= 8 * n) /* sort.c puts such rows in order side by side */
-        return NULL;
-    PyArrayObject *x = native_dense(args[0]);
-    if (!x)
-        return NULL;
-    npy_intp shape[NATIVE_DIMS];
-    memcpy(shape, PyArray_DIMS(x), (size_t)(dim + 1) * sizeof *shape);
-    shape[dim] = (npy_intp)k;
-    PyArrayObject *values = native_empty(dim + 1, shape, type), *at = native_empty(dim + 1, shape, TYPE_I64);
-    if (values && at) {
-        top_run run = {PyArray_BYTES(x), PyArray_BYTES(values), PyArray_DATA(at), PyArray_DIM(x, dim), shape[dim],
-                       TYPE_SIZE[type], type, !options[LARGEST] || options[LARGEST] == Py_True};
-        native_parallel(PyArray_SIZE(x) / run.n, native_grain(GRAIN, run.n), run_top_rows, &run);
-        answer = PyTuple_Pack(2, (PyObject *)values, (PyObject *)at);
-    }
-    Py_XDECREF(values);
-    Py_XDECREF(at);
-    Py_DECREF(x);
-    return answer;
-}
-
 int scatter_init(void) {
     loops = PICK(scatter_loops);
-    picks = PICK(index_loops);
     elementwise = PICK(elementwise_loops);
     for (int i = 0; i < OPTIONS; i++)
         if (!names[i] && !(names[i] = PyUnicode_InternFromString(NAMES[i])))
@@ -467,11 +341,8 @@ int scatter_init(void) {
 
 const native_spec scatter_kernels[] = {
     {"index_bounds", run_bounds, NULL},
-    {"embedding", run_embedding, NULL},
-    {"embedding_gradient", run_embedding_gradient, NULL},
     {"index_add", run_index_add, NULL},
     {"scatter_reduce", run_scatter, NULL},
     {"masked_fill", run_masked_fill, NULL},
-    {"topk", run_topk, NULL},
     {NULL, NULL, NULL},
 };

@@ -138,9 +138,9 @@ def seeded() -> None:
     random.seed(SEED)
     np.random.seed(SEED)
     for name in ("tensorcore", "torch"):
-        manual_seed = getattr(sys.modules.get(name), "manual_seed", None)
-        if manual_seed is not None:
-            manual_seed(SEED)
+        generator = getattr(sys.modules.get(name), "default_generator", None)
+        if generator is not None:
+            generator.manual_seed(SEED)  # PyTorch's function keeps a trace of each call for devices that are not there yet
 
 
 def registered_devices() -> list[str]:

@@ -152,6 +152,10 @@ PyObject *place_call(const shortcut *self, PyObject *const *args, Py_ssize_t nar
 /* apply_into(op, tensors, options, dtype, out), and what stores a result of another shape. */
 PyObject *apply_into_call(PyObject *store, PyObject *op, PyObject *tensors, PyObject *options, PyObject *dtype, PyObject *out);
 
+/* The kernel of given[0] and the options that follow, by those names, into `out`, where that is a place of the shape for a result of the
+   first tensor's dtype beside all of them; NULL without an exception where it is not. */
+PyObject *kernel_into(PyObject *out, PyObject *tensors, PyObject *name, PyObject *const *given, PyObject *words, int ndim, const npy_intp *shape);
+
 /* The function's results of args[1:] and the keywords in the tensors of args[0], as "placed" says. */
 PyObject *placed_call(PyObject *function, PyObject *title, PyObject *store, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames);
 

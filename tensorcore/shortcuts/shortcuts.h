@@ -39,7 +39,7 @@ typedef struct {
 
 /* Tables that end with a NULL name. */
 extern const shortcut_spec view_shortcuts[], part_shortcuts[], call_shortcuts[], check_shortcuts[], pointwise_shortcuts[], window_shortcuts[],
-    literal_shortcuts[], asked_shortcuts[], making_shortcuts[], record_shortcuts[], write_shortcuts[], place_shortcuts[], reading_shortcuts[], state_shortcuts[], mixed_shortcuts[], reduction_shortcuts[], along_shortcuts[];
+    literal_shortcuts[], asked_shortcuts[], making_shortcuts[], record_shortcuts[], write_shortcuts[], place_shortcuts[], reading_shortcuts[], state_shortcuts[], mixed_shortcuts[], reduction_shortcuts[], along_shortcuts[], shown_shortcuts[];
 
 /* The slots of Tensor, Version, Node and of the counters of unusual threads, as bytes from the beginning of an object. A whole
    tensor has the first FILLED of its own; the mark of those made in inference mode is empty on all others. */

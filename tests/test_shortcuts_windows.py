@@ -163,3 +163,45 @@ def test_means_of_windows_are_those_of_the_function(window, dtype, out):
     made = call(x, *window, out=place)
     assert made.tolist() == wanted.tolist()
     assert made is place or not out
+
+
+POOLS = [
+    ((1, 2, 6, 5), {}),
+    ((2, 6, 5), {}),
+    ((2, 6, 5), {"stride": 3, "ceil_mode": True}),
+    ((2, 6, 5), {"padding": (1, 0), "stride": (2, 1)}),
+    ((2, 6, 5), {"stride": [2, 2]}),
+    ((2, 6, 5), {"padding": 2}),
+    ((2, 6, 5), {"stride": 0}),
+    ((2, 6, 5), {"stride": 1.0}),
+    ((2, 1, 5), {}),
+    ((6, 5), {}),
+    ((0, 2, 6, 5), {}),
+    ((0, 6, 5), {}),
+    ((1, 1, 2, 6, 5), {}),
+]
+
+
+@pytest.mark.parametrize("way", [pool._avg_pool, pool._max_pool])
+@pytest.mark.parametrize("shape, given", POOLS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int64, torch.complex64])
+def test_pools_are_made_by_both_ways(way, shape, given, dtype) -> None:
+    """With a batch dim and without, of floats and others, with a gradient and a place; windows that do not fit are an error."""
+    x = (torch.arange(torch.zeros(shape).numel()) % 7).view(shape).to(dtype)
+    values = [given.get(name, usual) for name, usual in (("stride", None), ("padding", 0))]
+    ceil = given.get("ceil_mode", False)
+    middle = [*values, ceil, True, None] if way is pool._avg_pool else [*values, 1, ceil, False]
+
+    def recorded(function):
+        leaf = x.clone().requires_grad_()
+        made = function("pool", 2, leaf, 2, *middle)
+        made.abs().sum().backward()
+        return made, leaf.grad
+
+    def placed(function):
+        place = torch.zeros(3, dtype=dtype)
+        return function("pool", 2, x, 2, *middle, place) is place, place
+
+    for look in (lambda function: function("pool", 2, x, 2, *middle), recorded, placed):
+        if look is not placed or way is pool._avg_pool:
+            assert repr(outcome(look, way)) == repr(outcome(look, way.__wrapped__))

@@ -94,6 +94,10 @@ static PyObject *run_reduced(const shortcut *self, PyObject *const *args, Py_ssi
             Py_CLEAR(made);
         return made;
     }
+    if (PyLong_CheckExact(dim) && !PyArray_NDIM((PyArrayObject *)SLOT(args[0], NATIVE)) && wrapped(dim, 0) != NO_DIM) {
+        dim = Py_None; /* of one element */
+        keepdim = Py_False;
+    }
     const bool tied = SLOT(args[0], NODE) != Py_None;
     const taping how = tied ? taping_of_thread() : NOT_RECORDING;
     if (how == UNUSUAL || (dim != Py_None && !(dims = dims_of(dim, PyArray_NDIM((PyArrayObject *)SLOT(args[0], NATIVE))))))

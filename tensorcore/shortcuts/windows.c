@@ -161,44 +161,101 @@ static bool of_ints(PyObject *one) {
     return ints;
 }
 
-/* pool.py: _avg_pool(op, ndim, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor, out) of real numbers with a
-   batch dim and windows in ints; it knows _checked, the op, apply and apply_into */
-static PyObject *run_avg_pool(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
-    enum { CHECKED, OP, APPLY, APPLY_INTO };
-    if (nargs < 8 || nargs > 10 || kwnames || (nargs > 8 && args[8] != Py_None) || !PyLong_CheckExact(args[1]) || !of_ints(args[3]) ||
-        (args[4] != Py_None && !of_ints(args[4])) || !of_ints(args[5]) || !PyBool_Check(args[6]) || !PyBool_Check(args[7]) ||
-        !is_whole(args[2]) || !PyArray_CheckExact(SLOT(args[2], NATIVE)))
-        return NULL;
-    PyArrayObject *x = (PyArrayObject *)SLOT(args[2], NATIVE);
+/* An array seen in other sizes; a dense one without strides. */
+static PyArrayObject *seen(PyArrayObject *x, int ndim, const npy_intp *shape, const npy_intp *strides) {
+    PyArray_Descr *dtype = PyArray_DESCR(x);
+    Py_INCREF(dtype);
+    PyObject *made = PyArray_NewFromDescr(&PyArray_Type, dtype, ndim, shape, strides, PyArray_DATA(x), PyArray_FLAGS(x) & NPY_ARRAY_WRITEABLE, NULL);
+    if (made && PyArray_SetBaseObject((PyArrayObject *)made, Py_NewRef(x)))
+        Py_CLEAR(made);
+    return (PyArrayObject *)made;
+}
+
+/* What the short ways of pools know: what checks windows, the op and the name of its kernel, apply and apply_into. */
+enum { CHECKED, OP, KERNEL, APPLY, APPLY_INTO };
+
+/* A pool of an image of floats without a batch dim, off the tape, which its array gets and loses again. */
+static PyObject *pool_of_one(const shortcut *self, PyObject *input, PyObject *options) {
+    PyArrayObject *x = (PyArrayObject *)SLOT(input, NATIVE), *whole, *part = NULL;
     const int ndim = PyArray_NDIM(x);
-    if (ndim != PyLong_AsLong(args[1]) + 2 || PyArray_TYPE(x) == NPY_BOOL || PyArray_ISCOMPLEX(x))
+    npy_intp shape[DIMS + 2] = {1}, strides[DIMS + 2] = {PyArray_NBYTES(x)};
+    memcpy(shape + 1, PyArray_DIMS(x), (size_t)ndim * sizeof *shape);
+    memcpy(strides + 1, PyArray_STRIDES(x), (size_t)ndim * sizeof *strides);
+    PyObject *kernel = kernel_of(SLOT(input, DEVICE), self->known[KERNEL]), *native = NULL, *made = NULL;
+    whole = kernel && PyObject_IsTrue(kernel) == 1 ? seen(x, ndim + 1, shape, strides) : NULL;
+    if (whole)
+        native = PyObject_VectorcallDict(kernel, (PyObject *const *)&whole, 1, options);
+    if (native && PyArray_CheckExact(native) && PyArray_NDIM((PyArrayObject *)native) == ndim + 1)
+        part = seen((PyArrayObject *)native, ndim, PyArray_DIMS((PyArrayObject *)native) + 1, PyArray_STRIDES((PyArrayObject *)native) + 1);
+    if (part)
+        made = new_tensor((PyObject *)part, SLOT(input, DTYPE), SLOT(input, DEVICE));
+    if (!made && PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_Exception))
+        PyErr_Clear(); /* the function makes room, or says what is wrong */
+    Py_XDECREF(kernel);
+    Py_XDECREF(whole);
+    Py_XDECREF(native);
+    Py_XDECREF(part);
+    return made;
+}
+
+/* A pool of a tensor with so many dims behind the channels, of windows in ints. */
+static PyObject *pooled(const shortcut *self, PyObject *name, PyObject *dims, PyObject *input, PyObject *const *window, PyObject *ceil, PyObject *means,
+                        PyObject *out) {
+    if (!PyLong_CheckExact(dims) || !is_whole(input) || !PyArray_CheckExact(SLOT(input, NATIVE)) || !of_ints(window[0]) ||
+        (window[1] != Py_None && !of_ints(window[1])) || !of_ints(window[2]) || !of_ints(window[3]) || !PyBool_Check(ceil))
         return NULL;
-    static PyObject *one;
-    Py_INCREF(x); /* a new tuple may collect garbage, whose finalizers may write x.data */
-    PyObject *sizes = one || (one = PyLong_FromLong(1)) ? PyTuple_New(ndim - 2) : NULL, *made = NULL;
-    for (int i = 1; sizes && i < ndim; i++) {
-        PyObject *size = PyArray_DIM(x, i) ? PyLong_FromSsize_t(PyArray_DIM(x, i)) : NULL;
+    PyArrayObject *x = (PyArrayObject *)SLOT(input, NATIVE);
+    const long count = PyLong_AsLong(dims);
+    const int ndim = PyArray_NDIM(x);
+    const bool one = ndim == count + 1;
+    if (count < 1 || count > DIMS || (!one && ndim != count + 2) || PyArray_TYPE(x) == NPY_BOOL || PyArray_ISCOMPLEX(x) ||
+        (one && (out != Py_None || SLOT(input, NODE) != Py_None || PyArray_ISINTEGER(x) || counts(INFERENCE))))
+        return NULL;
+    npy_intp sizes[DIMS];
+    for (int i = 0; i <= count; i++) {
+        const npy_intp size = PyArray_DIM(x, ndim - 1 - (int)count + i);
         if (!size)
-            Py_CLEAR(sizes);
-        else if (i == 1)
-            Py_DECREF(size);
-        else
-            PyTuple_SET_ITEM(sizes, i - 2, size);
+            return NULL;
+        if (i)
+            sizes[i - 1] = size;
     }
-    Py_DECREF(x);
-    PyObject *means = sizes ? PyTuple_Pack(2, args[7], Py_None) : NULL;
-    PyObject *const given[] = {args[0], sizes, args[3], args[4], args[5], one, args[6], Py_None, means};
-    PyObject *options = means ? PyObject_Vectorcall(self->known[CHECKED], given, 9, NULL) : NULL, *out = nargs > 9 ? args[9] : Py_None;
-    PyObject *inputs = options ? PyTuple_Pack(1, args[2]) : NULL, *const call[] = {self->known[OP], inputs, options, SLOT(args[2], DTYPE), out};
-    if (inputs)
+    PyObject *all = tuple_of(sizes, (int)count), *made = NULL;
+    PyObject *const given[] = {name, all, window[0], window[1], window[2], window[3], ceil, Py_None, means};
+    PyObject *options = all ? PyObject_Vectorcall(self->known[CHECKED], given, 9, NULL) : NULL, *inputs = options && !one ? PyTuple_Pack(1, input) : NULL;
+    PyObject *const call[] = {self->known[OP], inputs, options, SLOT(input, DTYPE), out};
+    if (options && one)
+        made = pool_of_one(self, input, options);
+    else if (inputs)
         made = out == Py_None ? PyObject_Vectorcall(self->known[APPLY], call, 3, NULL) : PyObject_Vectorcall(self->known[APPLY_INTO], call, 5, NULL);
     if (made == Py_None) /* what is unusual about the place is for the function to see */
         Py_CLEAR(made);
-    Py_XDECREF(sizes);
-    Py_XDECREF(means);
+    Py_XDECREF(all);
     Py_XDECREF(options);
     Py_XDECREF(inputs);
     return made;
+}
+
+static PyObject *known_one(void) {
+    static PyObject *one;
+    return one || (one = PyLong_FromLong(1)) ? one : NULL;
+}
+
+/* pool.py: _avg_pool(op, ndim, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor, out) of real numbers */
+static PyObject *run_avg_pool(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    if (nargs < 8 || nargs > 10 || kwnames || (nargs > 8 && args[8] != Py_None) || !PyBool_Check(args[7]) || !known_one())
+        return NULL;
+    PyObject *means = PyTuple_Pack(2, args[7], Py_None), *const window[] = {args[3], args[4], args[5], known_one()};
+    PyObject *made = means ? pooled(self, args[0], args[1], args[2], window, args[6], means, nargs > 9 ? args[9] : Py_None) : NULL;
+    Py_XDECREF(means);
+    return made;
+}
+
+/* pool.py: _max_pool(op, ndim, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices) of floats, without indices */
+static PyObject *run_max_pool(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    if (nargs != 9 || kwnames || args[8] != Py_False || !is_whole(args[2]) || !PyArray_CheckExact(SLOT(args[2], NATIVE)) ||
+        PyArray_ISINTEGER((PyArrayObject *)SLOT(args[2], NATIVE)))
+        return NULL;
+    return pooled(self, args[0], args[1], args[2], args + 3, args[7], Py_None, Py_None);
 }
 
 /* adaptive_pool.py: _wanted(op, sizes, output_size), of an int, a tuple or a list, in which None keeps a size */
@@ -221,16 +278,6 @@ static PyObject *run_wanted(const shortcut *self, PyObject *const *args, Py_ssiz
             Py_CLEAR(made);
     }
     return made;
-}
-
-/* A dense array seen in other sizes. */
-static PyArrayObject *seen(PyArrayObject *x, int ndim, const npy_intp *shape, const npy_intp *strides) {
-    PyArray_Descr *dtype = PyArray_DESCR(x);
-    Py_INCREF(dtype);
-    PyObject *made = PyArray_NewFromDescr(&PyArray_Type, dtype, ndim, shape, strides, PyArray_DATA(x), PyArray_FLAGS(x) & NPY_ARRAY_WRITEABLE, NULL);
-    if (made && PyArray_SetBaseObject((PyArrayObject *)made, Py_NewRef(x)))
-        Py_CLEAR(made);
-    return (PyArrayObject *)made;
 }
 
 enum { DEALT_DIMS = 8 };
@@ -333,6 +380,7 @@ static PyObject *run_channel_shuffle(const shortcut *self, PyObject *const *args
 const shortcut_spec window_shortcuts[] = {
     {"spread", run_spread}, {"positive", run_positive}, {"window_counts", run_window_counts}, {"batched", run_batched},
     {"turned_windows", run_turned_windows}, {"wanted_sizes", run_wanted}, {"convolution_checked", run_checked}, {"avg_pool", run_avg_pool},
+    {"max_pool", run_max_pool},
     {"pixel_shuffle", run_pixel_shuffle}, {"pixel_unshuffle", run_pixel_unshuffle}, {"channel_shuffle", run_channel_shuffle},
     {NULL, NULL},
 };

@@ -232,6 +232,7 @@ def _checked(
     }
 
 
+@before("max_pool", _checked, _max, _max.kernel, apply, apply_into)
 def _max_pool(op: str, ndim: int, input: Tensor, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool,
               return_indices: bool) -> Any:  # fmt: skip
     if not return_indices and isinstance(input, Tensor) and len(input.native.shape) == ndim + 1:
@@ -283,7 +284,7 @@ def max_pool3d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any
     return _max_pool("max_pool3d", 3, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
-@before("avg_pool", _checked, _avg, apply, apply_into)
+@before("avg_pool", _checked, _avg, _avg.kernel, apply, apply_into)
 def _avg_pool(op: str, ndim: int, input: Tensor, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool,
               count_include_pad: bool, divisor: Any = None, out: Any = None) -> Tensor:  # fmt: skip
     if divisor is out is None and isinstance(input, Tensor) and len(input.native.shape) == ndim + 1:

@@ -138,3 +138,72 @@ def test_both_extremes_are_found_by_both_ways(shape, dtype) -> None:
         ):
             alike(placed, "aminmax", pair, **named)
     alike(lambda way: way(x, 1), "aminmax")
+
+
+@pytest.mark.parametrize("name", ["cross", "linalg.cross"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.complex64, torch.bool])
+def test_cross_products_are_made_by_both_ways(name, dtype) -> None:
+    """Vectors along each dim, those that broadcast, are views or no vectors; with places, the operands among them, and gradients."""
+    x = (torch.arange(9) % 5).view(3, 3).to(dtype)
+    pairs = [
+        (x, x.flip(0)),
+        (x, x[:1]),
+        (x[:1].t(), x),
+        (x[0], x[1]),
+        (x, x[0]),
+        (x[:2], x),
+        (x[:, :2], x[:, :2]),
+        (x[:0], x[:0]),
+        (x, x.double()),
+    ]
+
+    def placed(way, one, other, **named):
+        place = torch.zeros(3, 3, dtype=dtype)
+        return way(one, other, out=place, **named) is place, place
+
+    def gradient(way, one, other, **named):
+        leaves = one.clone().requires_grad_(), other.clone().requires_grad_()
+        way(*leaves, **named).abs().sum().backward()
+        return [leaf.grad for leaf in leaves]
+
+    for one, other in pairs:
+        for named in ({}, {"dim": 0}, {"dim": -1}, {"dim": 2}, {"dim": None}, {"dim": 1.0}):
+            for look in (lambda way, *pair, **named: way(*pair, **named), placed, gradient):
+                alike(look, name, one, other, **named)
+        alike(lambda way, *pair: way(*pair, 1), name, one, other)
+        alike(lambda way, one, other: way(one.clone(), other, out=other), name, one, other.clone())
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.bfloat16, torch.bool, torch.complex64])
+def test_places_in_sorted_sequences_are_found_by_both_ways(dtype) -> None:
+    """Sequences of one dim and of several, values of other shapes and dtypes, on both sides, and with places."""
+    x = torch.arange(6).view(2, 3).to(dtype)
+
+    def placed(way, *pair, **named):
+        place = torch.zeros(2, 3, dtype=torch.int64)
+        return way(*pair, out=place, **named) is place, place
+
+    for sequence, values in (
+        (x, x),
+        (x[0], x),
+        (x[0], x[0, 0]),
+        (x, x[:1]),
+        (x, x[0]),
+        (x[0, 0], x),
+        (x[0], x.double()),
+        (x[:0], x[:0]),
+        (x, 1),
+        (x[0], 2),
+    ):
+        for named in (
+            {},
+            {"right": True},
+            {"right": 1},
+            {"side": "right"},
+            {"out_int32": True},
+            {"sorter": None},
+            {"right": True, "side": "left"},
+        ):
+            for look in (lambda way, *pair, **named: way(*pair, **named), placed):
+                alike(look, "searchsorted", sequence, values, **named)
+    alike(lambda way: way(x, x, True), "searchsorted")

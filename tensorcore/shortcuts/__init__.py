@@ -21,6 +21,7 @@ __all__ = [
     "fused_way",
     "in_python",
     "learn",
+    "pair_way",
     "place_way",
     "placed_way",
     "product_place_way",
@@ -167,6 +168,26 @@ def along_way(
     """
     known = result, answer, tuple(words), tuple(words.values()), record, store, again, of_matrices
     return before("along", op, accepts, *known)
+
+
+def pair_way(
+    op: Any,
+    accepts: frozenset[Any],
+    word: str,
+    default: Any,
+    positions: int,
+    record: Callable[..., Any],
+    store: Callable[..., Any],
+    again: Callable[..., Any],
+    result: Any = None,
+) -> Callable[[F], F]:
+    """The same of two tensors and one word, ``dim`` of cross products or a bool of sorted sequences.
+
+    Args:
+        default: what the word is where it is left out.
+        positions: how many arguments may be given by position.
+    """
+    return before("pair", op, accepts, result, positions, (word,), (default,), record, store, again)
 
 
 def reduced_way(

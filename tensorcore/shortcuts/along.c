@@ -121,4 +121,65 @@ static PyObject *run_along(const shortcut *self, PyObject *const *args, Py_ssize
     return made;
 }
 
-const shortcut_spec along_shortcuts[] = {{"along", run_along}, {NULL, NULL}};
+/* Whether two arrays have size 3 along the dim and else shapes that broadcast, equal ones where the call may be recorded: the formulas of
+   its gradient do not broadcast. */
+static bool are_crossed(PyArrayObject *x, PyArrayObject *y, Py_ssize_t dim, bool recorded) {
+    if (dim == NO_DIM || !PyArray_NDIM(x) || PyArray_NDIM(x) != PyArray_NDIM(y) || PyArray_DIM(x, (int)dim) != 3 || PyArray_DIM(y, (int)dim) != 3)
+        return false;
+    for (int i = 0; i < PyArray_NDIM(x); i++) {
+        const npy_intp one = PyArray_DIM(x, i), other = PyArray_DIM(y, i);
+        if (!one || !other || (one != other && (recorded || (one != 1 && other != 1))))
+            return false;
+    }
+    return true;
+}
+
+/* Whether values can be looked for in a sorted sequence: one of one dim, or of the leading dims of the values. */
+static bool are_sought(PyArrayObject *sequence, PyArrayObject *values) {
+    const int ndim = PyArray_NDIM(sequence);
+    return ndim == 1 || (ndim && ndim == PyArray_NDIM(values) && PyArray_CompareLists(PyArray_DIMS(sequence), PyArray_DIMS(values), ndim - 1));
+}
+
+/* products.py: cross(input, other, dim, out=None), and buckets.py: searchsorted(sorted_sequence, input, right=False, out=None), of two
+   tensors of one dtype and device; they know what the ways above do, of one word, and how many arguments may be given by position. */
+static PyObject *run_pair(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    enum { MOST_GIVEN = ANSWER };
+    PyObject *value = nargs > 2 ? args[2] : PyTuple_GET_ITEM(self->known[DEFAULTS], 0), *out = Py_None, *made = NULL;
+    PyObject *word = PyTuple_GET_ITEM(self->known[WORDS], 0);
+    if (nargs < 2 || nargs > PyLong_AsSsize_t(self->known[MOST_GIVEN]) || counts(INFERENCE))
+        return NULL;
+    for (Py_ssize_t k = 0; kwnames && k < PyTuple_GET_SIZE(kwnames); k++) {
+        if (PyTuple_GET_ITEM(kwnames, k) == shortcut_names[A_OUT])
+            out = args[nargs + k];
+        else if (PyTuple_GET_ITEM(kwnames, k) == word && nargs < 3)
+            value = args[nargs + k];
+        else
+            return NULL;
+    }
+    for (int i = 0; i < 2; i++)
+        if (!is_whole(args[i]) || !PyArray_CheckExact(SLOT(args[i], NATIVE)) || SLOT(args[i], DTYPE) != SLOT(args[0], DTYPE) ||
+            SLOT(args[i], DEVICE) != SLOT(args[0], DEVICE))
+            return NULL;
+    PyArrayObject *x = (PyArrayObject *)SLOT(args[0], NATIVE), *y = (PyArrayObject *)SLOT(args[1], NATIVE);
+    const bool along = word == shortcut_names[A_DIM], recorded = SLOT(args[0], NODE) != Py_None || SLOT(args[1], NODE) != Py_None;
+    const Py_ssize_t dim = along ? wrapped(value, PyArray_NDIM(x)) : NO_DIM;
+    if (PySet_Contains(self->known[ACCEPTS], SLOT(args[0], DTYPE)) != 1 || (along ? !are_crossed(x, y, dim, recorded) : !PyBool_Check(value) || !are_sought(x, y)))
+        return NULL;
+    PyObject *told = along ? PyLong_FromSsize_t(dim) : Py_NewRef(value), *options = told ? PyDict_New() : NULL;
+    PyObject *inputs = options && !PyDict_SetItem(options, word, told) ? PyTuple_Pack(2, args[0], args[1]) : NULL;
+    PyObject *kind = self->known[RESULT] == Py_None ? SLOT(args[0], DTYPE) : self->known[RESULT];
+    if (inputs && out == Py_None)
+        made = apply_call(self->known[RECORD], self->known[AGAIN], self->known[OP], inputs, options, options, kind);
+    else if (inputs)
+        made = apply_into_call(self->known[STORE], self->known[OP], inputs, options, kind, out);
+    if (made == Py_None)
+        Py_CLEAR(made);
+    if (!made && PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_Exception) && !PyErr_ExceptionMatches(PyExc_MemoryError))
+        PyErr_Clear(); /* the function makes the call again, and says what is wrong */
+    Py_XDECREF(told);
+    Py_XDECREF(options);
+    Py_XDECREF(inputs);
+    return made;
+}
+
+const shortcut_spec along_shortcuts[] = {{"along", run_along}, {"pair", run_pair}, {NULL, NULL}};

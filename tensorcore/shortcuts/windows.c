@@ -235,27 +235,39 @@ static PyObject *pooled(const shortcut *self, PyObject *name, PyObject *dims, Py
     return made;
 }
 
-static PyObject *known_one(void) {
+/* pool.py: max_pool2d(input, kernel_size, stride, ...) and other pools, of real numbers, without indices or a divisor; they know besides their
+   name, how many dims have windows, and their words with what those are where they are left out. */
+static PyObject *run_pool(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    enum { NAME = APPLY_INTO + 1, NDIM, NAMES, DEFAULTS };
+    enum { SIZE, STRIDE, PADDING, DILATION, CEIL, INDICES, MEAN_CEIL = DILATION, COUNTS = CEIL, DIVISOR = INDICES, WORDS };
     static PyObject *one;
-    return one || (one = PyLong_FromLong(1)) ? one : NULL;
-}
-
-/* pool.py: _avg_pool(op, ndim, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor, out) of real numbers */
-static PyObject *run_avg_pool(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
-    if (nargs < 8 || nargs > 10 || kwnames || (nargs > 8 && args[8] != Py_None) || !PyBool_Check(args[7]) || !known_one())
+    PyObject *values[WORDS] = {NULL}, *out = Py_None, *means = NULL, *made = NULL;
+    const Py_ssize_t count = PyTuple_GET_SIZE(self->known[NAMES]);
+    const bool largest = PyTuple_GET_ITEM(self->known[DEFAULTS], CEIL) == Py_False; /* where of means stands whether padding counts */
+    if (nargs < 1 || nargs - 1 > count || (!one && !(one = PyLong_FromLong(1))))
         return NULL;
-    PyObject *means = PyTuple_Pack(2, args[7], Py_None), *const window[] = {args[3], args[4], args[5], known_one()};
-    PyObject *made = means ? pooled(self, args[0], args[1], args[2], window, args[6], means, nargs > 9 ? args[9] : Py_None) : NULL;
+    for (Py_ssize_t i = 0; i < count; i++)
+        values[i] = i < nargs - 1 ? args[1 + i] : PyTuple_GET_ITEM(self->known[DEFAULTS], i);
+    for (Py_ssize_t k = 0; kwnames && k < PyTuple_GET_SIZE(kwnames); k++) {
+        Py_ssize_t i = nargs - 1;
+        while (i < count && PyTuple_GET_ITEM(self->known[NAMES], i) != PyTuple_GET_ITEM(kwnames, k))
+            i++;
+        if (i < count)
+            values[i] = args[nargs + k];
+        else if (!largest && count > DIVISOR && PyTuple_GET_ITEM(kwnames, k) == shortcut_names[A_OUT])
+            out = args[nargs + k];
+        else
+            return NULL;
+    }
+    if (largest ? values[INDICES] != Py_False : !PyBool_Check(values[COUNTS]) || (count > DIVISOR && values[DIVISOR] != Py_None))
+        return NULL;
+    PyObject *const window[] = {values[SIZE], values[STRIDE], values[PADDING], largest ? values[DILATION] : one};
+    if (largest && is_whole(args[0]) && PyArray_Check(SLOT(args[0], NATIVE)) && PyArray_ISINTEGER((PyArrayObject *)SLOT(args[0], NATIVE)))
+        return NULL;
+    if (largest || (means = PyTuple_Pack(2, values[COUNTS], Py_None)))
+        made = pooled(self, self->known[NAME], self->known[NDIM], args[0], window, values[largest ? CEIL : MEAN_CEIL], largest ? Py_None : means, out);
     Py_XDECREF(means);
     return made;
-}
-
-/* pool.py: _max_pool(op, ndim, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices) of floats, without indices */
-static PyObject *run_max_pool(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
-    if (nargs != 9 || kwnames || args[8] != Py_False || !is_whole(args[2]) || !PyArray_CheckExact(SLOT(args[2], NATIVE)) ||
-        PyArray_ISINTEGER((PyArrayObject *)SLOT(args[2], NATIVE)))
-        return NULL;
-    return pooled(self, args[0], args[1], args[2], args + 3, args[7], Py_None, Py_None);
 }
 
 /* adaptive_pool.py: _wanted(op, sizes, output_size), of an int, a tuple or a list, in which None keeps a size */
@@ -379,8 +391,7 @@ static PyObject *run_channel_shuffle(const shortcut *self, PyObject *const *args
 
 const shortcut_spec window_shortcuts[] = {
     {"spread", run_spread}, {"positive", run_positive}, {"window_counts", run_window_counts}, {"batched", run_batched},
-    {"turned_windows", run_turned_windows}, {"wanted_sizes", run_wanted}, {"convolution_checked", run_checked}, {"avg_pool", run_avg_pool},
-    {"max_pool", run_max_pool},
+    {"turned_windows", run_turned_windows}, {"wanted_sizes", run_wanted}, {"convolution_checked", run_checked}, {"pool", run_pool},
     {"pixel_shuffle", run_pixel_shuffle}, {"pixel_unshuffle", run_pixel_unshuffle}, {"channel_shuffle", run_channel_shuffle},
     {NULL, NULL},
 };

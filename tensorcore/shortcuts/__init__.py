@@ -154,7 +154,7 @@ def along_way(
     again: Callable[..., Any],
     result: Any = None,
     answer: Any = None,
-    of_matrices: tuple[dict[str, Any], tuple[str, ...], int, bool] | None = None,
+    of_matrices: tuple[dict[str, Any], tuple[str, ...], int, bool | None] | None = None,
 ) -> Callable[[F], F]:
     """A decorator: the usual calls before a function of a tensor of those dtypes that works along a dim, by its kernel.
 
@@ -164,7 +164,7 @@ def along_way(
         result: the result's dtype, None for the tensor's, or a tuple of those of several.
         answer: the class of several results, which say where elements were: the function records them itself.
         of_matrices: of what works on matrices, and has no dim: what the kernel is always told, the words that it is never told, how
-            many may be given by position, and whether the matrices are square.
+            many may be given by position, and whether the matrices are square; None there of what takes any dims.
     """
     known = result, answer, tuple(words), tuple(words.values()), record, store, again, of_matrices
     return before("along", op, accepts, *known)

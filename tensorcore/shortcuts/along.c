@@ -5,7 +5,7 @@
    several results or None, its words, what they are where they are left out, what records, what stores a result of another shape than
    that of `out`, and what asks a kernel that found no memory a second time. Words that may be left out are bools, but for "dim"; others count elements along it.
    What works on matrices has no dim, and its words are bools and ints; it knows besides what the kernel is always told, the words that
-   it is never told, which are usual as they are left out, how many words may be given by position, and whether the matrices are square. */
+   it is never told, which are usual as they are left out, how many words may be given by position, and whether the matrices are square; None of what takes any dims. */
 enum { OP, ACCEPTS, RESULT, ANSWER, WORDS, DEFAULTS, RECORD, STORE, AGAIN, OF_MATRICES };
 enum { TOLD, UNTOLD, POSITIONS, SQUARE }; /* of that */
 enum { MOST_WORDS = 4 };
@@ -43,7 +43,7 @@ static bool is_read(const shortcut *self, PyObject *const *args, Py_ssize_t narg
 /* What the kernel of matrices gets by name; NULL where they are none, or where the kernel would have to be told what it cannot know. */
 static PyObject *told(const shortcut *self, PyObject *const *values, PyArrayObject *array) {
     const int ndim = PyArray_NDIM(array);
-    if (ndim < 2 || (of_matrices(self, SQUARE) == Py_True && PyArray_DIM(array, ndim - 1) != PyArray_DIM(array, ndim - 2)))
+    if ((of_matrices(self, SQUARE) != Py_None && ndim < 2) || (of_matrices(self, SQUARE) == Py_True && PyArray_DIM(array, ndim - 1) != PyArray_DIM(array, ndim - 2)))
         return NULL;
     PyObject *made = PyDict_Copy(of_matrices(self, TOLD));
     for (Py_ssize_t i = 0; made && i < PyTuple_GET_SIZE(self->known[WORDS]); i++) {

@@ -207,3 +207,31 @@ def test_places_in_sorted_sequences_are_found_by_both_ways(dtype) -> None:
             for look in (lambda way, *pair, **named: way(*pair, **named), placed):
                 alike(look, "searchsorted", sequence, values, **named)
     alike(lambda way: way(x, x, True), "searchsorted")
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.int64])
+def test_complex_numbers_are_made_of_their_parts_by_both_ways(dtype) -> None:
+    """Parts that broadcast, of other dtypes and none; with places that fit and others, and with gradients."""
+    x = torch.arange(6).view(2, 3).to(dtype)
+
+    def placed(way, make, *parts):
+        out = make()
+        return way(*parts, out=out) is out, out
+
+    def gradient(way, *parts):
+        leaves = [one.clone().requires_grad_() for one in parts]
+        (way(*leaves) * (1 + 2j)).abs().sum().backward()
+        return [leaf.grad for leaf in leaves]
+
+    for parts in ((x, x), (x, x[0]), (x, x.double()), (x, 2.0), (x, x[:, :2]), (x,), (x[:0], x[:0])):
+        alike(lambda way, *parts: way(*parts), "complex", *parts)
+        alike(gradient, "complex", *parts)
+        for make in (
+            lambda: torch.zeros(2, 3, dtype=torch.complex64),
+            lambda: torch.zeros(2, 3),
+            lambda: torch.zeros(5, dtype=torch.complex64),
+            lambda: torch.zeros(2, 3, dtype=torch.complex128),
+            lambda: torch.zeros(2, 2, 3, dtype=torch.complex64)[1],
+            lambda: None,
+        ):
+            alike(placed, "complex", make, *parts)

@@ -99,6 +99,7 @@ def elementwise_way(
     floats: frozenset[Any] = frozenset(),
     integers: frozenset[Any] = frozenset(),
     narrow: frozenset[Any] = frozenset(),
+    places: bool = False,
 ) -> Callable[[F], F]:
     """A decorator: the elementwise call of one tensor, of two, or of one and a number, where nothing is unusual, before its function.
 
@@ -108,9 +109,10 @@ def elementwise_way(
         result: the result's dtype where that is not theirs.
         floats, integers: the dtypes beside which a number of Python's, or a whole one of 32 bits, may stand.
         narrow: those beside which one may stand on devices whose kernel takes it (``Backend.narrow_numbers``).
+        places: whether an op of another kind has a short way to a place too.
     """
     # Products come here too, and have no short way to a place: they count as fewer than none.
-    operands = len(op.inputs) if op.kind == "elementwise" else -len(op.inputs)
+    operands = len(op.inputs) if places or op.kind == "elementwise" else -len(op.inputs)
     return before("elementwise", op, op.name, accepts, result, floats, integers, _traits(op), again, narrow, operands)
 
 

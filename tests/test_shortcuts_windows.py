@@ -111,7 +111,7 @@ def test_means_of_windows_by_both_ways(args) -> None:
     """Values, gradients and errors; of other dtypes and of views too."""
     y = torch.arange(14.0).view(1, 2, 7)
     for x in (y, y[0], y.reshape(1, 7, 2).mT, y.long(), y.double().requires_grad_(), y[:0]):
-        short, long = two_ways(pool._avg_pool, "avg_pool1d", 1, x, *args)
+        short, long = two_ways(F.avg_pool1d, x, *args)
         assert values(short) == values(long)
 
 
@@ -163,3 +163,58 @@ def test_means_of_windows_are_those_of_the_function(window, dtype, out):
     made = call(x, *window, out=place)
     assert made.tolist() == wanted.tolist()
     assert made is place or not out
+
+
+POOLS = [
+    ((1, 2, 6, 5), {}),
+    ((2, 6, 5), {}),
+    ((2, 6, 5), {"stride": 3, "ceil_mode": True}),
+    ((2, 6, 5), {"padding": (1, 0), "stride": (2, 1)}),
+    ((2, 6, 5), {"stride": [2, 2]}),
+    ((2, 6, 5), {"padding": 2}),
+    ((2, 6, 5), {"stride": 0}),
+    ((2, 6, 5), {"stride": 1.0}),
+    ((2, 1, 5), {}),
+    ((6, 5), {}),
+    ((0, 2, 6, 5), {}),
+    ((0, 6, 5), {}),
+    ((1, 1, 2, 6, 5), {}),
+]
+
+
+@pytest.mark.parametrize("name", ["avg_pool2d", "max_pool2d"])
+@pytest.mark.parametrize("shape, given", POOLS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int64, torch.complex64])
+def test_pools_are_made_by_both_ways(name, shape, given, dtype) -> None:
+    """With a batch dim and without, of floats and others, with a gradient and a place; windows that do not fit are an error."""
+    way = getattr(F, name)
+    x = (torch.arange(torch.zeros(shape).numel()) % 7).view(shape).to(dtype)
+    values = [given.get(word, usual) for word, usual in (("stride", None), ("padding", 0))]
+
+    def recorded(function):
+        leaf = x.clone().requires_grad_()
+        made = function(leaf, 2, **given)
+        made.abs().sum().backward()
+        return made, leaf.grad
+
+    def placed(function):
+        place = torch.zeros(3, dtype=dtype)
+        return function(x, 2, *values, out=place, **given) is place, place
+
+    for look in (
+        lambda function: function(x, 2, **given),
+        lambda function: function(x, 2, *values),
+        lambda function: function(x, kernel_size=2, padding=values[1]),
+        lambda function: function(x, 2, *values, **given),
+        lambda function: function(x, 2, divisor_override=3),
+        lambda function: function(x, 2, count_include_pad=False, padding=1),
+        lambda function: function(x, 2, return_indices=True),
+        lambda function: function(x, (2, 1), None, 0, 1, True),
+        lambda function: function(x),
+        recorded,
+        placed,
+    ):
+        assert repr(outcome(look, way)) == repr(outcome(look, way.__wrapped__))
+    for one in (F.avg_pool1d, F.max_pool1d, F.avg_pool3d, F.max_pool3d):
+        for look in (lambda function: function(x, 2, **given), lambda function: function(x, 2, out=torch.zeros(3))):
+            assert repr(outcome(look, one)) == repr(outcome(look, one.__wrapped__))

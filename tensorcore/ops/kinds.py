@@ -19,7 +19,7 @@ from tensorcore.ops.record import record
 from tensorcore.ops.shapes.views import viewing
 from tensorcore.ops.shortage import again
 from tensorcore.ops.signature import checked, composed, parameters_of
-from tensorcore.shortcuts import in_python, place_way
+from tensorcore.shortcuts import elementwise_way, in_python
 from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor, new_tensor
 
@@ -109,11 +109,10 @@ def elementwise(
     elif len(op.inputs) == 2:
         call = binary(op, accepts, result, None if numbers else _tensors_only, numbers, op.inputs[1])
     else:
-        into = place_way(op, accepts, result, PLAIN_FLOATS if accepts is None else PLAIN_FLOATS & accepts)
+        usual = FLOATING if accepts is None else FLOATING & accepts
 
+        @elementwise_way(op, again, usual, result, PLAIN_FLOATS & usual)
         def call(*values: Any, out: Tensor | None = None) -> Tensor:
-            if out is not None and (done := into(out, *values)) is not None:
-                return done  # type: ignore[no-any-return]
             return slow(op, values, out=out)
 
     function = in_python(call)

@@ -21,6 +21,7 @@ __all__ = [
     "fused_way",
     "in_python",
     "learn",
+    "pair_way",
     "place_way",
     "placed_way",
     "product_place_way",
@@ -98,6 +99,7 @@ def elementwise_way(
     floats: frozenset[Any] = frozenset(),
     integers: frozenset[Any] = frozenset(),
     narrow: frozenset[Any] = frozenset(),
+    places: bool = False,
 ) -> Callable[[F], F]:
     """A decorator: the elementwise call of one tensor, of two, or of one and a number, where nothing is unusual, before its function.
 
@@ -107,9 +109,10 @@ def elementwise_way(
         result: the result's dtype where that is not theirs.
         floats, integers: the dtypes beside which a number of Python's, or a whole one of 32 bits, may stand.
         narrow: those beside which one may stand on devices whose kernel takes it (``Backend.narrow_numbers``).
+        places: whether an op of another kind has a short way to a place too.
     """
     # Products come here too, and have no short way to a place: they count as fewer than none.
-    operands = len(op.inputs) if op.kind == "elementwise" else -len(op.inputs)
+    operands = len(op.inputs) if places or op.kind == "elementwise" else -len(op.inputs)
     return before("elementwise", op, op.name, accepts, result, floats, integers, _traits(op), again, narrow, operands)
 
 
@@ -153,6 +156,7 @@ def along_way(
     again: Callable[..., Any],
     result: Any = None,
     answer: Any = None,
+    of_matrices: tuple[dict[str, Any], tuple[str, ...], int, bool | None] | None = None,
 ) -> Callable[[F], F]:
     """A decorator: the usual calls before a function of a tensor of those dtypes that works along a dim, by its kernel.
 
@@ -161,8 +165,31 @@ def along_way(
         record, store, again: as ``apply`` and ``apply_into`` have them.
         result: the result's dtype, None for the tensor's, or a tuple of those of several.
         answer: the class of several results, which say where elements were: the function records them itself.
+        of_matrices: of what works on matrices, and has no dim: what the kernel is always told, the words that it is never told, how
+            many may be given by position, and whether the matrices are square; None there of what takes any dims.
     """
-    return before("along", op, accepts, result, answer, tuple(words), tuple(words.values()), record, store, again)
+    known = result, answer, tuple(words), tuple(words.values()), record, store, again, of_matrices
+    return before("along", op, accepts, *known)
+
+
+def pair_way(
+    op: Any,
+    accepts: frozenset[Any],
+    word: str,
+    default: Any,
+    positions: int,
+    record: Callable[..., Any],
+    store: Callable[..., Any],
+    again: Callable[..., Any],
+    result: Any = None,
+) -> Callable[[F], F]:
+    """The same of two tensors and one word, ``dim`` of cross products or a bool of sorted sequences.
+
+    Args:
+        default: what the word is where it is left out.
+        positions: how many arguments may be given by position.
+    """
+    return before("pair", op, accepts, result, positions, (word,), (default,), record, store, again)
 
 
 def reduced_way(

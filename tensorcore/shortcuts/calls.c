@@ -291,31 +291,95 @@ static PyObject *run_fitting(const shortcut *self, PyObject *const *args, Py_ssi
     return Py_BuildValue("(NlN)", natives, dim, shape);
 }
 
-/* join.py: cat(tensors, dim=0) and stack of them; it knows the kernel's name, and the names of its options: the dim, and of cat the shape */
-static PyObject *run_joined(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
-    enum { NAME, WORDS };
-    const Py_ssize_t more = kwnames ? PyTuple_GET_SIZE(kwnames) : 0;
-    if (nargs < 1 || nargs + more > 2 || (more && PyTuple_GET_ITEM(kwnames, 0) != shortcut_names[A_DIM]) || counts(INFERENCE))
+/* A kernel's result in at least so many dims: others of size 1 stand in front. Takes the reference. */
+static PyObject *in_dims(PyObject *device, PyObject *native, long least) {
+    static PyObject *view, *words;
+    npy_intp sizes[NPY_MAXDIMS];
+    if (!native || !PyArray_CheckExact(native) || PyArray_NDIM((PyArrayObject *)native) >= least)
+        return native;
+    if ((!view && !(view = PyUnicode_InternFromString("view"))) || (!words && !(words = PyTuple_Pack(1, shortcut_names[A_SHAPE]))))
+        return NULL;
+    const int ndim = PyArray_NDIM((PyArrayObject *)native);
+    for (int i = 0; i < least; i++)
+        sizes[i] = i < least - ndim ? 1 : PyArray_DIM((PyArrayObject *)native, i - (int)(least - ndim));
+    PyObject *given[] = {native, tuple_of(sizes, (int)least)};
+    Py_SETREF(native, given[1] ? run_kernel(device, view, given, 1, words) : NULL);
+    Py_XDECREF(given[1]);
+    return native;
+}
+
+/* Tensors joined by the kernel "cat" or "stack", in `out` unless that is None; of new ones the result has at least so many dims. */
+static PyObject *joined(PyObject *tensors, PyObject *given_dim, bool stacked, PyObject *out, long least) {
+    static PyObject *names[2], *words[2];
+    if (!words[1] && (!(names[0] = PyUnicode_InternFromString("cat")) || !(names[1] = PyUnicode_InternFromString("stack")) ||
+                      !(words[0] = PyTuple_Pack(2, shortcut_names[A_DIM], shortcut_names[A_SHAPE])) ||
+                      !(words[1] = PyTuple_Pack(1, shortcut_names[A_DIM]))))
         return NULL;
     int ndim = 0;
     long dim;
-    npy_intp sizes[NPY_MAXDIMS];
-    const bool stacked = PyTuple_GET_SIZE(self->known[WORDS]) == 1;
-    PyObject *natives = fitting(args[0], nargs + more == 2 ? args[1] : NULL, stacked, &dim, sizes, &ndim), *made = NULL;
+    npy_intp sizes[NPY_MAXDIMS + 1];
+    PyObject *natives = fitting(tensors, given_dim, stacked, &dim, sizes, &ndim), *made = NULL, *native = NULL;
     if (!natives)
         return NULL;
-    PyObject *first = PySequence_Fast_GET_ITEM(args[0], 0), *dtype = Py_NewRef(SLOT(first, DTYPE)), *device = Py_NewRef(SLOT(first, DEVICE));
+    if (stacked) {
+        memmove(sizes + dim + 1, sizes + dim, (size_t)(ndim++ - dim) * sizeof *sizes);
+        sizes[dim] = PyList_GET_SIZE(natives);
+    }
+    PyObject *first = PySequence_Fast_GET_ITEM(tensors, 0), *dtype = Py_NewRef(SLOT(first, DTYPE)), *device = Py_NewRef(SLOT(first, DEVICE));
     PyObject *given[3] = {natives, PyLong_FromLong(dim), stacked ? NULL : tuple_of(sizes, ndim)};
-    PyObject *native = given[1] && (stacked || given[2]) ? run_kernel(device, self->known[NAME], given, 1, self->known[WORDS]) : NULL;
-    if (native)
+    const bool ready = given[1] && (stacked || given[2]);
+    if (ready && out != Py_None)
+        made = kernel_into(out, tensors, names[stacked], given, words[stacked], ndim, sizes);
+    else if (ready && (native = in_dims(device, run_kernel(device, names[stacked], given, 1, words[stacked]), least)))
         made = new_tensor(native, dtype, device);
-    else if (PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_MemoryError))
+    if (!native && PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_MemoryError))
         PyErr_Clear(); /* the function makes room, and asks again */
     Py_XDECREF(native);
     for (int i = 0; i < 3; i++)
         Py_XDECREF(given[i]);
     Py_DECREF(dtype);
     Py_DECREF(device);
+    return made;
+}
+
+/* join.py: cat(tensors, dim=0, out=None) and stack of them; it knows whether it is that */
+static PyObject *run_joined(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyObject *dim = nargs > 1 ? args[1] : NULL, *out = Py_None;
+    if (nargs < 1 || nargs > 2 || counts(INFERENCE))
+        return NULL;
+    for (Py_ssize_t i = 0; kwnames && i < PyTuple_GET_SIZE(kwnames); i++) {
+        if (PyTuple_GET_ITEM(kwnames, i) == shortcut_names[A_OUT])
+            out = args[nargs + i];
+        else if (PyTuple_GET_ITEM(kwnames, i) == shortcut_names[A_DIM] && nargs < 2)
+            dim = args[nargs + i];
+        else
+            return NULL;
+    }
+    return joined(args[0], dim, self->known[0] == Py_True, out, 0);
+}
+
+/* join.py: hstack(tensors, out=None) and others like it; it knows the dim and the fewest dims of a result, of hstack the most that they
+   are, for it joins vectors end to end. Alike tensors that lack the last of those dims, or the first ones too, are stacked. */
+static PyObject *run_beside(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    const Py_ssize_t more = kwnames ? PyTuple_GET_SIZE(kwnames) : 0;
+    if (nargs != 1 || more > 1 || (more && PyTuple_GET_ITEM(kwnames, 0) != shortcut_names[A_OUT]) || counts(INFERENCE) ||
+        !(PyTuple_CheckExact(args[0]) || PyList_CheckExact(args[0])) || !PySequence_Fast_GET_SIZE(args[0]))
+        return NULL;
+    PyObject *first = PySequence_Fast_GET_ITEM(args[0], 0), *out = more ? args[1] : Py_None;
+    if (!is_whole(first) || !PyArray_CheckExact(SLOT(first, NATIVE)))
+        return NULL;
+    const int ndim = PyArray_NDIM((PyArrayObject *)SLOT(first, NATIVE));
+    long dim = PyLong_AsLong(self->known[0]), least = PyLong_AsLong(self->known[1]);
+    if (self->known[2] == Py_True && ndim < least) {
+        least = ndim;
+        dim = ndim - 1;
+    }
+    const long lacks = ndim < least ? least - ndim : 0;
+    if (dim < 0 || lacks >= least || (lacks > 1 && out != Py_None))
+        return NULL;
+    PyObject *at = PyLong_FromLong(lacks ? dim - lacks + 1 : dim);
+    PyObject *made = at ? joined(args[0], at, lacks > 0, out, least) : NULL;
+    Py_XDECREF(at);
     return made;
 }
 
@@ -355,5 +419,5 @@ static PyObject *run_keys(const shortcut *self, PyObject *const *args, Py_ssize_
 
 const shortcut_spec call_shortcuts[] = {
     {"new_tensor", run_new_tensor}, {"apply", run_apply}, {"add_product", run_add_product}, {"added_over", run_added_over}, {"fused", run_fused},
-    {"fitting", run_fitting}, {"joined", run_joined}, {"keys", run_keys}, {NULL, NULL},
+    {"fitting", run_fitting}, {"joined", run_joined}, {"beside", run_beside}, {"keys", run_keys}, {NULL, NULL},
 };

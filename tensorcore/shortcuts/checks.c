@@ -353,8 +353,10 @@ static PyObject *run_strided(const shortcut *self, PyObject *const *args, Py_ssi
         return NULL;
     Py_INCREF(x); /* new tuples may collect garbage, whose finalizers may write x.data */
     PyObject *shape = tuple_of(PyArray_DIMS(x), PyArray_NDIM(x)), *strides = tuple_of(steps, PyArray_NDIM(x)), *made = NULL;
-    if (shape && strides)
-        made = Py_BuildValue("{sOsOsns(OOi)}", "shape", args[1], "strides", args[2], "offset", offset, "own", shape, strides, 0);
+    static PyObject *names; /* of the options: text that is made anew each time takes as long as the view */
+    if (shape && strides && (names || (names = PyTuple_Pack(4, shortcut_names[A_SHAPE], PyUnicode_InternFromString("strides"), shortcut_names[A_OFFSET], PyUnicode_InternFromString("own")))))
+        made = Py_BuildValue("{OOOOOnO(OOi)}", PyTuple_GET_ITEM(names, 0), args[1], PyTuple_GET_ITEM(names, 1), args[2], shortcut_names[A_OFFSET],
+                             offset, PyTuple_GET_ITEM(names, 3), shape, strides, 0);
     Py_DECREF(x);
     Py_XDECREF(shape);
     Py_XDECREF(strides);

@@ -166,4 +166,42 @@ static PyObject *run_slices(const shortcut *self, PyObject *const *args, Py_ssiz
     return made;
 }
 
-const shortcut_spec part_shortcuts[] = {{"several_views", run_several}, {"slices", run_slices}, {NULL, NULL}};
+/* split.py: split(tensor, sizes or one size, dim=0), and split_with_sizes; it knows what `_slices` knows, and behind that the ops of parts
+   of one size, or None, and of parts of given sizes. */
+static PyObject *run_split(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    enum { EVEN = 2, GIVEN };
+    const Py_ssize_t more = kwnames ? PyTuple_GET_SIZE(kwnames) : 0;
+    if (nargs < 2 || nargs + more > 3 || (more && PyTuple_GET_ITEM(kwnames, 0) != shortcut_names[A_DIM]) || !is_whole(args[0]) ||
+        !PyArray_CheckExact(SLOT(args[0], NATIVE)))
+        return NULL;
+    int wide;
+    PyArrayObject *x = (PyArrayObject *)SLOT(args[0], NATIVE);
+    const bool even = PyLong_CheckExact(args[1]);
+    const Py_ssize_t dim = !PyArray_NDIM(x) ? NO_DIM : nargs + more > 2 ? wrapped(args[2], PyArray_NDIM(x)) : 0;
+    if (dim == NO_DIM || (even ? self->known[EVEN] == Py_None : !PyTuple_CheckExact(args[1]) && !PyList_CheckExact(args[1])))
+        return NULL;
+    const npy_intp all = PyArray_DIM(x, (int)dim), size = even ? PyLong_AsLongAndOverflow(args[1], &wide) : 0;
+    const Py_ssize_t count = !even ? PySequence_Fast_GET_SIZE(args[1]) : size > 0 ? (all - 1) / size + 1 : 0;
+    PyObject *at = all > 0 && count > 0 ? PyLong_FromSsize_t(dim) : NULL, *cuts = at ? PyList_New(count + 1) : NULL, *made = NULL;
+    npy_intp end = 0;
+    for (Py_ssize_t i = 0; cuts && i <= count; i++) {
+        int overflow = 0;
+        PyObject *one = even || !i ? NULL : i - 1 < PySequence_Fast_GET_SIZE(args[1]) ? PySequence_Fast_GET_ITEM(args[1], i - 1) : Py_None;
+        const npy_intp part = !i ? 0 : even ? size : PyLong_CheckExact(one) ? PyLong_AsLongAndOverflow(one, &overflow) : -1;
+        PyObject *cut = part < 0 || overflow || (!even && part > all - end) ? NULL : PyLong_FromSsize_t(part > all - end ? all : end + part);
+        end += part;
+        if (cut)
+            PyList_SET_ITEM(cuts, i, cut);
+        else
+            Py_CLEAR(cuts);
+    }
+    if (cuts && end >= all) {
+        PyObject *const given[] = {self->known[even ? EVEN : GIVEN], args[0], at, cuts};
+        made = run_slices(self, given, 4, NULL);
+    }
+    Py_XDECREF(at);
+    Py_XDECREF(cuts);
+    return made;
+}
+
+const shortcut_spec part_shortcuts[] = {{"several_views", run_several}, {"slices", run_slices}, {"split", run_split}, {NULL, NULL}};

@@ -156,6 +156,26 @@ static bool takes_place(PyObject *out, PyObject *device, PyObject *dtype, PyObje
            PyArray_CheckExact(SLOT(out, NATIVE)) && is_apart(out, inputs, count);
 }
 
+PyObject *kernel_into(PyObject *out, PyObject *tensors, PyObject *name, PyObject *const *given, PyObject *words, int ndim, const npy_intp *shape) {
+    PyObject *const *inputs = PySequence_Fast_ITEMS(tensors), *device = SLOT(inputs[0], DEVICE);
+    PyObject *all[MOST_ARGUMENTS] = {given[0]};
+    if (!takes_place(out, device, SLOT(inputs[0], DTYPE), inputs, PySequence_Fast_GET_SIZE(tensors)) || !takes_out(device) ||
+        PyArray_NDIM((PyArrayObject *)SLOT(out, NATIVE)) != ndim ||
+        !PyArray_CompareLists(PyArray_DIMS((PyArrayObject *)SLOT(out, NATIVE)), shape, ndim))
+        return NULL;
+    PyObject *place = all[1] = Py_NewRef(SLOT(out, NATIVE)), *keywords = with_out(words);
+    memcpy(all + 2, given + 1, (size_t)PyTuple_GET_SIZE(words) * sizeof *all);
+    PyObject *done = keywords ? run_kernel(device, name, all, 1, keywords) : NULL, *answer = NULL;
+    if (done == place)
+        answer = noted(out, Py_NewRef(done), out);
+    else if (PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_Exception))
+        PyErr_Clear(); /* the function makes the call again, and says what is wrong */
+    Py_XDECREF(done);
+    Py_XDECREF(keywords);
+    Py_DECREF(place);
+    return answer;
+}
+
 /* The natives of the places of several results; NULL where one is none. */
 static PyObject *natives_of(PyObject *out, PyObject *device, PyObject *dtypes, PyObject *const *inputs, Py_ssize_t count) {
     if (!(PyTuple_Check(out) || PyList_CheckExact(out)) || PySequence_Fast_GET_SIZE(out) != PyTuple_GET_SIZE(dtypes))

@@ -1,4 +1,4 @@
-/* Elementwise calls of one tensor, of two, or of a tensor and a number. */
+/* Elementwise calls of one tensor, of two or three, or of a tensor and numbers. */
 #include "shortcuts.h"
 
 /* What an op's short way has to know besides, see usual_way; TRAITS is how it is recorded, in bits, AGAIN asks a kernel that found no
@@ -102,29 +102,31 @@ static PyObject *mixed(const shortcut *self, PyObject *const *args, Py_ssize_t c
 /* calls.py: what a usual call gives; None where it is not one, or where the kernel raises: the function makes the call again then
    and says what is wrong. */
 static PyObject *run_usual(const shortcut *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames) {
-    if (count < 1 || count > 2 || kwnames || counts(INFERENCE) || !is_whole(args[0]) || !PyArray_CheckExact(SLOT(args[0], NATIVE)))
+    enum { MOST = 3, RECORDED = 2 }; /* operands, and those of calls that are recorded here */
+    if (count < 1 || count > MOST || kwnames || counts(INFERENCE) || !is_whole(args[0]) || !PyArray_CheckExact(SLOT(args[0], NATIVE)))
         Py_RETURN_NONE;
-    PyObject *dtype = SLOT(args[0], DTYPE), *device = SLOT(args[0], DEVICE), *natives[2] = {SLOT(args[0], NATIVE)};
-    PyObject *edges[2] = {SLOT(args[0], NODE), Py_None};
+    PyObject *dtype = SLOT(args[0], DTYPE), *device = SLOT(args[0], DEVICE), *natives[MOST] = {SLOT(args[0], NATIVE)};
+    PyObject *edges[MOST] = {SLOT(args[0], NODE), Py_None, Py_None};
+    bool tied = edges[0] != Py_None;
     if (!has(self->known[OP_ACCEPTS], dtype))
         return mixed(self, args, count);
-    if (count == 2 && is_tensor(args[1])) {
-        if (!is_whole(args[1]) || SLOT(args[1], DTYPE) != dtype || SLOT(args[1], DEVICE) != device)
+    for (Py_ssize_t i = 1; i < count; i++) {
+        const bool tensor = is_tensor(args[i]);
+        if (tensor ? !is_whole(args[i]) || SLOT(args[i], DTYPE) != dtype || SLOT(args[i], DEVICE) != device
+                   : !plain_number(self, args[i], args[0]))
             return mixed(self, args, count);
-        natives[1] = SLOT(args[1], NATIVE);
-        edges[1] = SLOT(args[1], NODE);
-    } else if (count == 2) {
-        if (!plain_number(self, args[1], args[0]))
-            return mixed(self, args, count);
-        natives[1] = args[1];
+        natives[i] = tensor ? SLOT(args[i], NATIVE) : args[i];
+        edges[i] = tensor ? SLOT(args[i], NODE) : Py_None;
+        tied |= edges[i] != Py_None;
     }
+    if (tied && count > RECORDED)
+        Py_RETURN_NONE;
     for (Py_ssize_t i = 0; i < count; i++) { /* what finds a kernel, and a kernel, may let other threads run, which may give a tensor another array */
         Py_INCREF(natives[i]);
         Py_INCREF(edges[i]);
     }
     const long traits = PyLong_AsLong(self->known[TRAITS]);
-    const bool tied = (traits & DIFFERENTIABLE) && (edges[0] != Py_None || edges[1] != Py_None);
-    const taping how = tied ? taping_of_thread() : NOT_RECORDING;
+    const taping how = tied && (traits & DIFFERENTIABLE) ? taping_of_thread() : NOT_RECORDING;
     PyObject *kernel = how == UNUSUAL ? NULL : kernel_of(device, self->known[OP_NAME]), *array = NULL, *made = NULL;
     PyObject *native = kernel ? PyObject_Vectorcall(kernel, natives, (size_t)count, NULL) : NULL;
     const bool short_of_memory = kernel && !native && PyErr_ExceptionMatches(PyExc_MemoryError);
@@ -160,7 +162,7 @@ static PyObject *run_usual(const shortcut *self, PyObject *const *args, Py_ssize
 static PyObject *run_elementwise(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     enum { OPERANDS = 9 };
     const long operands = PyLong_AsLong(self->known[OPERANDS]);
-    PyObject *given[3], *out = NULL, *made;
+    PyObject *given[4], *out = NULL, *made;
     if (nargs != labs(operands))
         return NULL;
     if (kwnames && PyTuple_GET_SIZE(kwnames)) {

@@ -157,15 +157,20 @@ static PyObject *run_narrow(const shortcut *self, PyObject *const *args, Py_ssiz
         return NULL;
     PyArrayObject *x = (PyArrayObject *)SLOT(args[0], NATIVE);
     int overflow, other;
-    const long start = PyLong_AsLongAndOverflow(args[2], &overflow), length = PyLong_AsLongAndOverflow(args[3], &other);
+    long start = PyLong_AsLongAndOverflow(args[2], &overflow);
+    const long length = PyLong_AsLongAndOverflow(args[3], &other);
     const Py_ssize_t dim = PyArray_NDIM(x) ? wrapped(args[1], PyArray_NDIM(x)) : NO_DIM;
+    const bool back = start < 0 && dim != NO_DIM; /* counted from the end */
+    start += back ? PyArray_DIM(x, (int)dim) : 0;
     if (overflow || other || dim == NO_DIM || start < 0 || length < 0 || length > PyArray_DIM(x, (int)dim) ||
         start > PyArray_DIM(x, (int)dim) - length)
         return NULL;
-    PyObject *stop = PyLong_FromLong(start + length), *part = stop ? PySlice_New(args[2], stop, one) : NULL;
+    PyObject *begin = back ? PyLong_FromLong(start) : Py_NewRef(args[2]), *stop = PyLong_FromLong(start + length);
+    PyObject *part = begin && stop ? PySlice_New(begin, stop, one) : NULL;
     PyObject *key = part ? PyTuple_New(dim + 1) : NULL;
     for (Py_ssize_t i = 0; key && i <= dim; i++)
         PyTuple_SET_ITEM(key, i, Py_NewRef(i < dim ? all : part));
+    Py_XDECREF(begin);
     Py_XDECREF(stop);
     Py_XDECREF(part);
     return shown_by(self->known[SHOW_SLICE], args[0], shortcut_names[A_KEY], key);

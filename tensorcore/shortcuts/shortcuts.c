@@ -222,7 +222,7 @@ static shortcut *made_before(PyObject *function, shortcut_way run, PyObject *con
 static PyObject *before(PyObject *module, PyObject *args) {
     const shortcut_spec *const tables[] = {view_shortcuts, part_shortcuts, call_shortcuts, check_shortcuts, pointwise_shortcuts, window_shortcuts,
                                            literal_shortcuts, asked_shortcuts, making_shortcuts, record_shortcuts, write_shortcuts, place_shortcuts, reading_shortcuts, state_shortcuts, mixed_shortcuts,
-                                           reduction_shortcuts, along_shortcuts};
+                                           reduction_shortcuts, along_shortcuts, shown_shortcuts};
     const char *name;
     PyObject *function, *known[KNOWN] = {NULL};
     if (!PyArg_ParseTuple(args, "sO|OOOOOOOOOO", &name, &function, &known[0], &known[1], &known[2], &known[3], &known[4], &known[5],

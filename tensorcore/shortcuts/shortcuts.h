@@ -39,7 +39,7 @@ typedef struct {
 
 /* Tables that end with a NULL name. */
 extern const shortcut_spec view_shortcuts[], part_shortcuts[], call_shortcuts[], check_shortcuts[], pointwise_shortcuts[], window_shortcuts[],
-    literal_shortcuts[], asked_shortcuts[], making_shortcuts[], record_shortcuts[], write_shortcuts[], place_shortcuts[], reading_shortcuts[], state_shortcuts[], mixed_shortcuts[], reduction_shortcuts[], along_shortcuts[];
+    literal_shortcuts[], asked_shortcuts[], making_shortcuts[], record_shortcuts[], write_shortcuts[], place_shortcuts[], reading_shortcuts[], state_shortcuts[], mixed_shortcuts[], reduction_shortcuts[], along_shortcuts[], shown_shortcuts[];
 
 /* The slots of Tensor, Version, Node and of the counters of unusual threads, as bytes from the beginning of an object. A whole
    tensor has the first FILLED of its own; the mark of those made in inference mode is empty on all others. */
@@ -151,6 +151,10 @@ PyObject *place_call(const shortcut *self, PyObject *const *args, Py_ssize_t nar
 
 /* apply_into(op, tensors, options, dtype, out), and what stores a result of another shape. */
 PyObject *apply_into_call(PyObject *store, PyObject *op, PyObject *tensors, PyObject *options, PyObject *dtype, PyObject *out);
+
+/* The kernel of given[0] and the options that follow, by those names, into `out`, where that is a place of the shape for a result of the
+   first tensor's dtype beside all of them; NULL without an exception where it is not. */
+PyObject *kernel_into(PyObject *out, PyObject *tensors, PyObject *name, PyObject *const *given, PyObject *words, int ndim, const npy_intp *shape);
 
 /* The function's results of args[1:] and the keywords in the tensors of args[0], as "placed" says. */
 PyObject *placed_call(PyObject *function, PyObject *title, PyObject *store, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames);

@@ -202,7 +202,7 @@ bool is_free(PyObject *tensor) {
         return false;
     PyArrayObject *array = (PyArrayObject *)SLOT(tensor, NATIVE);
     for (int i = 0; i < PyArray_NDIM(array); i++)
-        if (!PyArray_STRIDE(array, i))
+        if (!PyArray_STRIDE(array, i) && PyArray_SIZE(array)) /* as those of an array without elements may be */
             return false;
     return true;
 }

@@ -161,43 +161,112 @@ static bool of_ints(PyObject *one) {
     return ints;
 }
 
-/* pool.py: _avg_pool(op, ndim, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor, out) of real numbers with a
-   batch dim and windows in ints; it knows _checked, the op, apply and apply_into */
-static PyObject *run_avg_pool(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
-    enum { CHECKED, OP, APPLY, APPLY_INTO };
-    if (nargs < 8 || nargs > 10 || kwnames || (nargs > 8 && args[8] != Py_None) || !PyLong_CheckExact(args[1]) || !of_ints(args[3]) ||
-        (args[4] != Py_None && !of_ints(args[4])) || !of_ints(args[5]) || !PyBool_Check(args[6]) || !PyBool_Check(args[7]) ||
-        !is_whole(args[2]) || !PyArray_CheckExact(SLOT(args[2], NATIVE)))
-        return NULL;
-    PyArrayObject *x = (PyArrayObject *)SLOT(args[2], NATIVE);
+/* An array seen in other sizes; a dense one without strides. */
+static PyArrayObject *seen(PyArrayObject *x, int ndim, const npy_intp *shape, const npy_intp *strides) {
+    PyArray_Descr *dtype = PyArray_DESCR(x);
+    Py_INCREF(dtype);
+    PyObject *made = PyArray_NewFromDescr(&PyArray_Type, dtype, ndim, shape, strides, PyArray_DATA(x), PyArray_FLAGS(x) & NPY_ARRAY_WRITEABLE, NULL);
+    if (made && PyArray_SetBaseObject((PyArrayObject *)made, Py_NewRef(x)))
+        Py_CLEAR(made);
+    return (PyArrayObject *)made;
+}
+
+/* What the short ways of pools know: what checks windows, the op and the name of its kernel, apply and apply_into. */
+enum { CHECKED, OP, KERNEL, APPLY, APPLY_INTO };
+
+/* A pool of an image of floats without a batch dim, off the tape, which its array gets and loses again. */
+static PyObject *pool_of_one(const shortcut *self, PyObject *input, PyObject *options) {
+    PyArrayObject *x = (PyArrayObject *)SLOT(input, NATIVE), *whole, *part = NULL;
     const int ndim = PyArray_NDIM(x);
-    if (ndim != PyLong_AsLong(args[1]) + 2 || PyArray_TYPE(x) == NPY_BOOL || PyArray_ISCOMPLEX(x))
+    npy_intp shape[DIMS + 2] = {1}, strides[DIMS + 2] = {PyArray_NBYTES(x)};
+    memcpy(shape + 1, PyArray_DIMS(x), (size_t)ndim * sizeof *shape);
+    memcpy(strides + 1, PyArray_STRIDES(x), (size_t)ndim * sizeof *strides);
+    PyObject *kernel = kernel_of(SLOT(input, DEVICE), self->known[KERNEL]), *native = NULL, *made = NULL;
+    whole = kernel && PyObject_IsTrue(kernel) == 1 ? seen(x, ndim + 1, shape, strides) : NULL;
+    if (whole)
+        native = PyObject_VectorcallDict(kernel, (PyObject *const *)&whole, 1, options);
+    if (native && PyArray_CheckExact(native) && PyArray_NDIM((PyArrayObject *)native) == ndim + 1)
+        part = seen((PyArrayObject *)native, ndim, PyArray_DIMS((PyArrayObject *)native) + 1, PyArray_STRIDES((PyArrayObject *)native) + 1);
+    if (part)
+        made = new_tensor((PyObject *)part, SLOT(input, DTYPE), SLOT(input, DEVICE));
+    if (!made && PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_Exception))
+        PyErr_Clear(); /* the function makes room, or says what is wrong */
+    Py_XDECREF(kernel);
+    Py_XDECREF(whole);
+    Py_XDECREF(native);
+    Py_XDECREF(part);
+    return made;
+}
+
+/* A pool of a tensor with so many dims behind the channels, of windows in ints. */
+static PyObject *pooled(const shortcut *self, PyObject *name, PyObject *dims, PyObject *input, PyObject *const *window, PyObject *ceil, PyObject *means,
+                        PyObject *out) {
+    if (!PyLong_CheckExact(dims) || !is_whole(input) || !PyArray_CheckExact(SLOT(input, NATIVE)) || !of_ints(window[0]) ||
+        (window[1] != Py_None && !of_ints(window[1])) || !of_ints(window[2]) || !of_ints(window[3]) || !PyBool_Check(ceil))
         return NULL;
-    static PyObject *one;
-    Py_INCREF(x); /* a new tuple may collect garbage, whose finalizers may write x.data */
-    PyObject *sizes = one || (one = PyLong_FromLong(1)) ? PyTuple_New(ndim - 2) : NULL, *made = NULL;
-    for (int i = 1; sizes && i < ndim; i++) {
-        PyObject *size = PyArray_DIM(x, i) ? PyLong_FromSsize_t(PyArray_DIM(x, i)) : NULL;
+    PyArrayObject *x = (PyArrayObject *)SLOT(input, NATIVE);
+    const long count = PyLong_AsLong(dims);
+    const int ndim = PyArray_NDIM(x);
+    const bool one = ndim == count + 1;
+    if (count < 1 || count > DIMS || (!one && ndim != count + 2) || PyArray_TYPE(x) == NPY_BOOL || PyArray_ISCOMPLEX(x) ||
+        (one && (out != Py_None || SLOT(input, NODE) != Py_None || PyArray_ISINTEGER(x) || counts(INFERENCE))))
+        return NULL;
+    npy_intp sizes[DIMS];
+    for (int i = 0; i <= count; i++) {
+        const npy_intp size = PyArray_DIM(x, ndim - 1 - (int)count + i);
         if (!size)
-            Py_CLEAR(sizes);
-        else if (i == 1)
-            Py_DECREF(size);
-        else
-            PyTuple_SET_ITEM(sizes, i - 2, size);
+            return NULL;
+        if (i)
+            sizes[i - 1] = size;
     }
-    Py_DECREF(x);
-    PyObject *means = sizes ? PyTuple_Pack(2, args[7], Py_None) : NULL;
-    PyObject *const given[] = {args[0], sizes, args[3], args[4], args[5], one, args[6], Py_None, means};
-    PyObject *options = means ? PyObject_Vectorcall(self->known[CHECKED], given, 9, NULL) : NULL, *out = nargs > 9 ? args[9] : Py_None;
-    PyObject *inputs = options ? PyTuple_Pack(1, args[2]) : NULL, *const call[] = {self->known[OP], inputs, options, SLOT(args[2], DTYPE), out};
-    if (inputs)
+    PyObject *all = tuple_of(sizes, (int)count), *made = NULL;
+    PyObject *const given[] = {name, all, window[0], window[1], window[2], window[3], ceil, Py_None, means};
+    PyObject *options = all ? PyObject_Vectorcall(self->known[CHECKED], given, 9, NULL) : NULL, *inputs = options && !one ? PyTuple_Pack(1, input) : NULL;
+    PyObject *const call[] = {self->known[OP], inputs, options, SLOT(input, DTYPE), out};
+    if (options && one)
+        made = pool_of_one(self, input, options);
+    else if (inputs)
         made = out == Py_None ? PyObject_Vectorcall(self->known[APPLY], call, 3, NULL) : PyObject_Vectorcall(self->known[APPLY_INTO], call, 5, NULL);
     if (made == Py_None) /* what is unusual about the place is for the function to see */
         Py_CLEAR(made);
-    Py_XDECREF(sizes);
-    Py_XDECREF(means);
+    Py_XDECREF(all);
     Py_XDECREF(options);
     Py_XDECREF(inputs);
+    return made;
+}
+
+/* pool.py: max_pool2d(input, kernel_size, stride, ...) and other pools, of real numbers, without indices or a divisor; they know besides their
+   name, how many dims have windows, and their words with what those are where they are left out. */
+static PyObject *run_pool(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    enum { NAME = APPLY_INTO + 1, NDIM, NAMES, DEFAULTS };
+    enum { SIZE, STRIDE, PADDING, DILATION, CEIL, INDICES, MEAN_CEIL = DILATION, COUNTS = CEIL, DIVISOR = INDICES, WORDS };
+    static PyObject *one;
+    PyObject *values[WORDS] = {NULL}, *out = Py_None, *means = NULL, *made = NULL;
+    const Py_ssize_t count = PyTuple_GET_SIZE(self->known[NAMES]);
+    const bool largest = PyTuple_GET_ITEM(self->known[DEFAULTS], CEIL) == Py_False; /* where of means stands whether padding counts */
+    if (nargs < 1 || nargs - 1 > count || (!one && !(one = PyLong_FromLong(1))))
+        return NULL;
+    for (Py_ssize_t i = 0; i < count; i++)
+        values[i] = i < nargs - 1 ? args[1 + i] : PyTuple_GET_ITEM(self->known[DEFAULTS], i);
+    for (Py_ssize_t k = 0; kwnames && k < PyTuple_GET_SIZE(kwnames); k++) {
+        Py_ssize_t i = nargs - 1;
+        while (i < count && PyTuple_GET_ITEM(self->known[NAMES], i) != PyTuple_GET_ITEM(kwnames, k))
+            i++;
+        if (i < count)
+            values[i] = args[nargs + k];
+        else if (!largest && count > DIVISOR && PyTuple_GET_ITEM(kwnames, k) == shortcut_names[A_OUT])
+            out = args[nargs + k];
+        else
+            return NULL;
+    }
+    if (largest ? values[INDICES] != Py_False : !PyBool_Check(values[COUNTS]) || (count > DIVISOR && values[DIVISOR] != Py_None))
+        return NULL;
+    PyObject *const window[] = {values[SIZE], values[STRIDE], values[PADDING], largest ? values[DILATION] : one};
+    if (largest && is_whole(args[0]) && PyArray_Check(SLOT(args[0], NATIVE)) && PyArray_ISINTEGER((PyArrayObject *)SLOT(args[0], NATIVE)))
+        return NULL;
+    if (largest || (means = PyTuple_Pack(2, values[COUNTS], Py_None)))
+        made = pooled(self, self->known[NAME], self->known[NDIM], args[0], window, values[largest ? CEIL : MEAN_CEIL], largest ? Py_None : means, out);
+    Py_XDECREF(means);
     return made;
 }
 
@@ -221,16 +290,6 @@ static PyObject *run_wanted(const shortcut *self, PyObject *const *args, Py_ssiz
             Py_CLEAR(made);
     }
     return made;
-}
-
-/* A dense array seen in other sizes. */
-static PyArrayObject *seen(PyArrayObject *x, int ndim, const npy_intp *shape, const npy_intp *strides) {
-    PyArray_Descr *dtype = PyArray_DESCR(x);
-    Py_INCREF(dtype);
-    PyObject *made = PyArray_NewFromDescr(&PyArray_Type, dtype, ndim, shape, strides, PyArray_DATA(x), PyArray_FLAGS(x) & NPY_ARRAY_WRITEABLE, NULL);
-    if (made && PyArray_SetBaseObject((PyArrayObject *)made, Py_NewRef(x)))
-        Py_CLEAR(made);
-    return (PyArrayObject *)made;
 }
 
 enum { DEALT_DIMS = 8 };
@@ -332,7 +391,7 @@ static PyObject *run_channel_shuffle(const shortcut *self, PyObject *const *args
 
 const shortcut_spec window_shortcuts[] = {
     {"spread", run_spread}, {"positive", run_positive}, {"window_counts", run_window_counts}, {"batched", run_batched},
-    {"turned_windows", run_turned_windows}, {"wanted_sizes", run_wanted}, {"convolution_checked", run_checked}, {"avg_pool", run_avg_pool},
+    {"turned_windows", run_turned_windows}, {"wanted_sizes", run_wanted}, {"convolution_checked", run_checked}, {"pool", run_pool},
     {"pixel_shuffle", run_pixel_shuffle}, {"pixel_unshuffle", run_pixel_unshuffle}, {"channel_shuffle", run_channel_shuffle},
     {NULL, NULL},
 };

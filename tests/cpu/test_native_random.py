@@ -14,11 +14,11 @@ pytestmark = [needs_native, pytest.mark.usefixtures("isa")]
 
 SIZES = [(), (0,), (1,), (15,), (16,), (17,), (624,), (3, 5, 7), (1000,), (1024,), (1040,), (5003,), (20_011,)]
 DRAWS = {
-    "rand": ("uniform", {}, ("float32", "float64")),
-    "uniform": ("uniform", {"low": -2.5, "high": 0.7}, ("float32", "float64")),
+    "rand": ("uniform", {}, ("float32", "float64", "complex64")),
+    "uniform": ("uniform", {"low": -2.5, "high": 0.7}, ("float32", "float64", "complex128")),
     "narrow uniform": ("uniform", {"low": 1.0, "high": 1.0000001}, ("float32",)),
-    "randn": ("normal", {}, ("float32", "float64", "float16", "bfloat16")),
-    "normal": ("normal", {"mean": 3.3, "std": 0.1}, ("float32", "float64")),
+    "randn": ("normal", {}, ("float32", "float64", "float16", "bfloat16", "complex128")),
+    "normal": ("normal", {"mean": 3.3, "std": 0.1}, ("float32", "float64", "complex64")),
     "bernoulli": ("bernoulli", {"probability": 0.3}, ("float32", "float64", "float16", "bfloat16")),
     "dropout": ("bernoulli", {"probability": 0.9, "one": 1 / 0.9}, ("float32", "float64")),
     "certain": ("bernoulli", {"probability": 1.0}, ("float32",)),

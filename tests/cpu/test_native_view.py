@@ -190,7 +190,16 @@ def test_turned_operands_are_computed_with(isa, dtype, size):  # noqa: F811
 
 
 @pytest.mark.parametrize(
-    "values", [VALUES[0, 0, 0], VALUES[0, 0], VALUES[:, 1].T, VALUES[0, :, ::2].astype("int16"), VALUES[:0, 0, 0]]
+    "values",
+    [
+        VALUES[0, 0, 0],
+        VALUES[0, 0],
+        VALUES[:, 1].T,
+        VALUES[0, :, ::2].astype("int16"),
+        VALUES[:0, 0, 0],
+        VALUES[:, 1].T.astype("complex64"),
+        VALUES[0, 0, 0].astype("complex128"),
+    ],
 )
 @pytest.mark.parametrize("offset", [-2, 0, 1])
 def test_diagonals_are_put_among_zeros_as_by_numpy(values, offset):

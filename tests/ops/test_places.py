@@ -51,6 +51,17 @@ CALLS: dict[str, tuple[Callable[..., Any], list[Any]]] = {
     "sort": (lambda x, **to: tc.sort(x, 1, **to), [WIDE, ((3, 4), tc.int64)]),
     "max": (lambda x, **to: tc.max(x, 0, **to), [((4,), tc.float32), ((4,), tc.int64)]),
     "frexp": (lambda x, **to: tc.frexp(x, **to), [WIDE, ((3, 4), tc.int32)]),
+    "cat": (lambda x, **to: tc.cat([x, x], 1, **to), [((3, 8), tc.float32)]),
+    "stack": (lambda x, **to: tc.stack([x, x], 1, **to), [((3, 2, 4), tc.float32)]),
+    "aminmax": (lambda x, **to: tc.aminmax(x, dim=0, **to), [((4,), tc.float32)] * 2),
+    "cholesky_ex": (
+        lambda x, **to: tc.linalg.cholesky_ex(x @ x.t() + tc.eye(3, device=x.device), **to),
+        [((3, 3), tc.float32), ((), tc.int32)],
+    ),
+    "lu_factor_ex": (
+        lambda x, **to: tc.linalg.lu_factor_ex(x, **to),
+        [WIDE, ((3,), tc.int32), ((), tc.int32)],
+    ),
 }
 
 

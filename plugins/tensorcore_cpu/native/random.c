@@ -205,7 +205,7 @@ static bool drawn_as(int kind, native_type type, double a, double b) {
 /* (capsule, kind, shape, dtype, a, b[, each]) -> an array, or None where these are not drawn here. The numbers are low and high,
    mean and deviation, the probability (which may be an array of them) and the value of a one, the least integer and how many
    there are, what an exponential draw is times or a geometric one is over, or median and half width. Beside low and high of slopes
-   stands the array whose elements they are for. */
+   stands the array whose elements they are for. Complex numbers are drawn part by part, normal ones with half the variance in each. */
 PyObject *native_random(PyObject *module, PyObject *const *args, Py_ssize_t nargs) {
     npy_intp shape[NATIVE_DIMS], count = 1;
     double a, b;
@@ -213,7 +213,9 @@ PyObject *native_random(PyObject *module, PyObject *const *args, Py_ssize_t narg
         return PyErr_Format(PyExc_TypeError, "random: expected a capsule and five or six more arguments, got %zd in all", nargs);
     int kind = draw_kind(args[1]);
     int ndim = native_sizes(args[2], shape, NATIVE_DIMS);
-    native_type type = native_descr_type(args[3]);
+    const int number = PyArray_DescrCheck(args[3]) && PyArray_ISNBO(((PyArray_Descr *)args[3])->byteorder) ? ((PyArray_Descr *)args[3])->type_num : NPY_NOTYPE;
+    const bool pairs = (number == NPY_CFLOAT || number == NPY_CDOUBLE) && (kind == NORMAL || kind == UNIFORM);
+    native_type type = !pairs ? native_descr_type(args[3]) : number == NPY_CFLOAT ? TYPE_F32 : TYPE_F64;
     if (kind == BERNOULLI && PyArray_Check(args[4])) {
         if (!native_is_floating(type) || ndim < 0 || !probabilities(args[4], type, ndim, shape))
             Py_RETURN_NONE;
@@ -231,12 +233,15 @@ PyObject *native_random(PyObject *module, PyObject *const *args, Py_ssize_t narg
             Py_RETURN_NONE;
         count *= shape[i];
     }
+    count *= 1 + pairs;
     if (!count || (kind == NORMAL && count < FEW_NORMALS))
         Py_RETURN_NONE;
     const bit_generator *generator = PyCapsule_GetPointer(args[0], "BitGenerator");
     if (!generator)
         return NULL;
-    PyArrayObject *made = native_empty(ndim, shape, type);
+    if (pairs && kind == NORMAL)
+        b /= sqrt(2.0);
+    PyArrayObject *made = (pairs ? native_empty_complex : native_empty)(ndim, shape, type);
     if (!made)
         return NULL;
     fill(kind, type, generator->state, PyArray_DATA(made), count, a, b,

@@ -226,13 +226,17 @@ static PyObject *run_undiagonal(const native_kernel *kernel, PyObject *const *ar
     PyObject *options[OPTIONS];
     npy_intp shape[NATIVE_DIMS];
     PyArrayObject *x = taken(args, nargs, kwnames, options);
-    const native_type type = x ? native_array_type(args[0]) : TYPE_NONE;
-    const int ndim = type != TYPE_NONE ? native_sizes(options[SHAPE], shape, NATIVE_DIMS) : -1;
-    PyArrayObject *made = ndim >= 0 && ndim == PyArray_NDIM(x) + 1 ? native_empty(ndim, shape, type) : NULL;
+    const native_type type = x ? native_array_type(args[0]) : TYPE_NONE, parts = x ? native_complex_type(args[0]) : TYPE_NONE;
+    const int ndim = type != TYPE_NONE || parts != TYPE_NONE ? native_sizes(options[SHAPE], shape, NATIVE_DIMS) : -1;
+    PyArrayObject *made = ndim < 0 || ndim != PyArray_NDIM(x) + 1 ? NULL
+                          : parts != TYPE_NONE                    ? native_empty_complex(ndim, shape, parts)
+                                                                  : native_empty(ndim, shape, type);
     PyArrayObject *there = made ? (PyArrayObject *)diagonal_of(made, options) : NULL;
     if (made)
         memset(PyArray_DATA(made), 0, (size_t)PyArray_NBYTES(made));
-    PyObject *copied = there && PyArray_SAMESHAPE(there, x) ? native_copied_over(x, there) : NULL;
+    PyObject *copied = NULL;
+    if (there && PyArray_SAMESHAPE(there, x))
+        copied = parts == TYPE_NONE ? native_copied_over(x, there) : PyArray_CopyInto(there, x) ? NULL : Py_NewRef(there);
     if (!copied)
         Py_CLEAR(made);
     Py_XDECREF(copied);

@@ -10,9 +10,13 @@ from tensorcore.ops import samples
 from tensorcore.ops.calls import apply, apply_into
 from tensorcore.ops.define import Op
 from tensorcore.ops.indexing.scatter import gather
-from tensorcore.ops.kinds import operation
+from tensorcore.ops.kinds import BOOL, REAL, operation
 from tensorcore.ops.operands import check_tensors
+from tensorcore.ops.output import store
+from tensorcore.ops.record import record
 from tensorcore.ops.reductions.reduce import stored
+from tensorcore.ops.shortage import again
+from tensorcore.shortcuts import pair_way
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = ["bucketize", "searchsorted"]
@@ -20,7 +24,10 @@ __all__ = ["bucketize", "searchsorted"]
 _searchsorted = Op("searchsorted", "sorted_sequence input", "Where values would be put.", register=False)
 
 
-@operation(samples=samples.sorted_rows, method=False)
+@operation(
+    samples=samples.sorted_rows, method=False,
+    way=pair_way(_searchsorted, REAL - BOOL, "right", False, 2, record, store, again, dtypes.int64),
+)  # fmt: skip
 def searchsorted(sorted_sequence: Tensor, input: Any, *, out_int32: bool = False, right: bool = False,
                  side: str | None = None, out: Tensor | None = None, sorter: Tensor | None = None) -> Tensor:  # fmt: skip
     """Where each value of ``input`` would be put in a sorted sequence so that it stays sorted.

@@ -179,12 +179,14 @@ def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Any, target_leng
 
 
 def _lengths(name: str, values: Any) -> Ints:
-    if type(values) is tuple and not [one for one in values if type(one) is not int]:
+    if type(values) is tuple and {*map(type, values)} == {int}:
         return values
     if isinstance(values, Tensor):
         if values.dtype.kind not in ("integer", "bool"):
             raise DtypeError(f"ctc_loss: {name} must be integral, got {values.dtype}; use .long()")
-        values = values.device.to_host(values.native).reshape(-1).tolist()
+        return tuple(map(int, values.device.to_host(values.native).ravel().tolist()))
+    if type(values) is list and {*map(type, values)} == {int}:
+        return tuple(values)
     try:
         return tuple([one.__index__() for one in ([values] if hasattr(values, "__index__") else values)])
     except (AttributeError, TypeError):

@@ -164,8 +164,8 @@ def multi_margin_loss(input: Tensor, target: Tensor, p: int = 1, margin: float =
             f"these; give one per class"
         )
     _check_values("multi_margin_loss", classes, 0, count)
-    each = _multi_margin((rows, classes, weight), {"p": int(p), "margin": float(margin), "reduction": reduction})
-    return each if batched or reduction != "none" else _row(each, ())
+    each = reduction if batched else "sum"  # of one sample every reduction is its loss
+    return _multi_margin((rows, classes, weight), {"p": int(p), "margin": float(margin), "reduction": each})  # type: ignore[no-any-return]
 
 
 @operation(samples=samples.multilabel_margin, method=False)
@@ -181,8 +181,7 @@ def multilabel_margin_loss(input: Tensor, target: Tensor, size_average: Any = No
     rows, labels, batched = _rows("multilabel_margin_loss", input, target, per_class=True)
     count = rows.native.shape[1]
     _check_values("multilabel_margin_loss", labels, -1, count)
-    each = _multilabel_margin((rows, labels), {"reduction": reduction})
-    return each if batched or reduction != "none" else _row(each, ())
+    return _multilabel_margin((rows, labels), {"reduction": reduction if batched else "sum"})  # type: ignore[no-any-return]
 
 
 @operation(samples=samples.multilabel, method=False)

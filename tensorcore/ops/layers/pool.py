@@ -253,7 +253,19 @@ def _max_pool(op: str, ndim: int, input: Tensor, kernel_size: Any, stride: Any, 
     return (made, indices) if return_indices else made
 
 
-@operation(samples=samples.pool1d, method=False)
+_WORDS = {"max": {"dilation": 1, "ceil_mode": False, "return_indices": False},
+          "avg": {"ceil_mode": False, "count_include_pad": True, "divisor_override": None}}  # fmt: skip
+
+
+def _way(op: Op, name: str, ndim: int) -> Any:
+    """The short way of a pool: words that may be given by position, all but the first may be left out."""
+    words = {"kernel_size": None, "stride": None, "padding": 0, **_WORDS[name[:3]]}
+    if name == "avg_pool1d":
+        del words["divisor_override"]
+    return before("pool", _checked, op, op.kernel, apply, apply_into, name, ndim, tuple(words), tuple(words.values()))
+
+
+@operation(samples=samples.pool1d, method=False, way=_way(_max, "max_pool1d", 1))
 def max_pool1d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False,
                return_indices: bool = False) -> Any:  # fmt: skip
     """The largest value of each window of (batch, channels, length); the batch may be missing.
@@ -269,21 +281,20 @@ def max_pool1d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any
     return _max_pool("max_pool1d", 1, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
-@operation(samples=samples.pool2d, method=False)
+@operation(samples=samples.pool2d, method=False, way=_way(_max, "max_pool2d", 2))
 def max_pool2d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False,
                return_indices: bool = False) -> Any:  # fmt: skip
     """As ``max_pool1d``, over (batch, channels, height, width)."""
     return _max_pool("max_pool2d", 2, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
-@operation(samples=samples.pool3d, method=False)
+@operation(samples=samples.pool3d, method=False, way=_way(_max, "max_pool3d", 3))
 def max_pool3d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False,
                return_indices: bool = False) -> Any:  # fmt: skip
     """As ``max_pool1d``, over (batch, channels, depth, height, width)."""
     return _max_pool("max_pool3d", 3, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
-@before("avg_pool", _checked, _avg, apply, apply_into)
 def _avg_pool(op: str, ndim: int, input: Tensor, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool,
               count_include_pad: bool, divisor: Any = None, out: Any = None) -> Tensor:  # fmt: skip
     if divisor is out is None and isinstance(input, Tensor) and len(input.native.shape) == ndim + 1:
@@ -307,7 +318,7 @@ def _avg_pool(op: str, ndim: int, input: Tensor, kernel_size: Any, stride: Any, 
     return made if out is None else store(op, made, out)
 
 
-@operation(samples=samples.pool1d, method=False)
+@operation(samples=samples.pool1d, method=False, way=_way(_avg, "avg_pool1d", 1))
 def avg_pool1d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
                count_include_pad: bool = True) -> Tensor:  # fmt: skip
     """The mean of each window of (batch, channels, length); see ``max_pool1d``.
@@ -318,7 +329,7 @@ def avg_pool1d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any
     return _avg_pool("avg_pool1d", 1, input, kernel_size, stride, padding, ceil_mode, count_include_pad)
 
 
-@operation(samples=samples.pool2d, method=False)
+@operation(samples=samples.pool2d, method=False, way=_way(_avg, "avg_pool2d", 2))
 def avg_pool2d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
                count_include_pad: bool = True, divisor_override: int | None = None, *,
                out: Tensor | None = None) -> Tensor:  # fmt: skip
@@ -328,7 +339,7 @@ def avg_pool2d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any
     )
 
 
-@operation(samples=samples.pool3d, method=False)
+@operation(samples=samples.pool3d, method=False, way=_way(_avg, "avg_pool3d", 3))
 def avg_pool3d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
                count_include_pad: bool = True, divisor_override: int | None = None, *,
                out: Tensor | None = None) -> Tensor:  # fmt: skip

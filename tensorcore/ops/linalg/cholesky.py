@@ -11,6 +11,7 @@ from tensorcore.ops.define import Op, without_derivative
 from tensorcore.ops.kinds import operation
 from tensorcore.ops.linalg.lu import check_pivots
 from tensorcore.ops.linalg.matrices import (
+    LAPACKS,
     check_matrix,
     check_same,
     check_sides,
@@ -18,6 +19,7 @@ from tensorcore.ops.linalg.matrices import (
     failure,
     identity,
     is_recorded,
+    way_of_matrices,
 )
 from tensorcore.ops.linalg.triangular import solved
 from tensorcore.ops.operands import check_tensors
@@ -74,7 +76,11 @@ def cholesky(A: Tensor, *, upper: bool = False, out: Tensor | None = None) -> Te
     return made if out is None else stored("linalg.cholesky", made, out)  # type: ignore[no-any-return]
 
 
-@operation(samples=samples.positive, method=False, name="linalg_cholesky_ex")
+@operation(
+    samples=samples.positive, method=False, name="linalg_cholesky_ex",
+    way=way_of_matrices(_factor, LAPACKS, {"upper": False, "check_errors": False}, untold=("check_errors",), square=True,
+                        result=(None, dtypes.int32), answer=_CholeskyEx),
+)  # fmt: skip
 def cholesky_ex(A: Tensor, *, upper: bool = False, check_errors: bool = False, out: Any = None) -> Any:
     """As ``cholesky``, with the order of the first minor that is not positive (or 0), as ``(L, info)``."""
     op = "linalg.cholesky_ex" if check_errors else "linalg.cholesky"
@@ -166,7 +172,11 @@ def ldl_factor(A: Tensor, *, hermitian: bool = False, out: Any = None) -> Any:
     return _Ldl(*made[:2]) if out is None else stored("linalg.ldl_factor", _Ldl(*made[:2]), out)
 
 
-@operation(samples=samples.hermitian_only, method=False, name="linalg_ldl_factor_ex")
+@operation(
+    samples=samples.hermitian_only, method=False, name="linalg_ldl_factor_ex",
+    way=way_of_matrices(_ldl, LAPACKS, {"hermitian": False, "check_errors": False}, untold=("check_errors",), square=True,
+                        result=(None, dtypes.int32, dtypes.int32), answer=_LdlEx),
+)  # fmt: skip
 def ldl_factor_ex(A: Tensor, *, hermitian: bool = False, check_errors: bool = False, out: Any = None) -> Any:
     """As ``ldl_factor``, with the place where D is singular (or 0), as ``(LD, pivots, info)``."""
     made = _ldl_factors("linalg.ldl_factor_ex", A, hermitian, check_errors)

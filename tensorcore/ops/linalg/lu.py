@@ -12,6 +12,7 @@ from tensorcore.ops.creation.create import arange
 from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import operation
 from tensorcore.ops.linalg.matrices import (
+    LAPACKS,
     batch_of,
     check_matrix,
     check_same,
@@ -23,6 +24,7 @@ from tensorcore.ops.linalg.matrices import (
     nothing,
     optional,
     stretched,
+    way_of_matrices,
 )
 from tensorcore.ops.linalg.triangular import solved
 from tensorcore.ops.operands import check_tensors
@@ -109,7 +111,11 @@ def lu_factor(A: Tensor, *, pivot: bool = True, out: Any = None) -> Any:
     return made if out is None else stored("linalg.lu_factor", made, out)
 
 
-@operation(samples=samples.matrices, method=False, name="linalg_lu_factor_ex")
+@operation(
+    samples=samples.matrices, method=False, name="linalg_lu_factor_ex",
+    way=way_of_matrices(_factor, LAPACKS, {"pivot": True, "check_errors": False}, untold=("pivot", "check_errors"),
+                        result=(None, dtypes.int32, dtypes.int32), answer=_FactorEx),
+)  # fmt: skip
 def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False, out: Any = None) -> Any:
     """As ``lu_factor``, with the place of the first zero pivot of each matrix (or 0) as ``(LU, pivots, info)``."""
     made = _factored("linalg.lu_factor_ex", A, pivot)

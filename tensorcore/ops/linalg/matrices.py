@@ -11,7 +11,10 @@ from tensorcore.ops import rules
 from tensorcore.ops.calls import apply
 from tensorcore.ops.define import Op
 from tensorcore.ops.operands import check_tensors, common_device
+from tensorcore.ops.output import store
 from tensorcore.ops.record import record
+from tensorcore.ops.shortage import again
+from tensorcore.shortcuts import along_way
 from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor, new_tensor
 
@@ -29,9 +32,26 @@ __all__ = [
     "optional",
     "stretched",
     "twin",
+    "way_of_matrices",
 ]  # fmt: skip
 
 LAPACKS = frozenset([dtypes.float32, dtypes.float64, dtypes.complex64, dtypes.complex128])
+
+
+def way_of_matrices(
+    op: Op,
+    accepts: frozenset[dtypes.dtype],
+    words: dict[str, Any],
+    *,
+    told: dict[str, Any] | None = None,
+    untold: tuple[str, ...] = (),
+    positions: int = 0,
+    square: bool = False,
+    result: Any = None,
+    answer: Any = None,
+) -> Callable[..., Any]:
+    """The short way of what works on matrices by one kernel, see ``along_way``; ``answer`` is the class of several results."""
+    return along_way(op, accepts, words, record, store, again, result, answer, (told or {}, untold, positions, square))
 
 
 def check_matrix(op: str, A: Any, name: str = "A", narrow: bool = False) -> tuple[int, ...]:

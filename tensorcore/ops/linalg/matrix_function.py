@@ -11,7 +11,7 @@ from tensorcore.ops import rules
 from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import FLOATING, INTEGER, operation
 from tensorcore.ops.linalg.matrices import LAPACKS, check_square, identity, is_recorded, twin
-from tensorcore.ops.linalg.products import chained, matmul, one_dtype
+from tensorcore.ops.linalg.products import chained, cross_way, matmul, one_dtype
 from tensorcore.ops.linalg.products import cross as _cross
 from tensorcore.ops.linalg.solve import inv, solution
 from tensorcore.ops.operands import check_tensors
@@ -169,7 +169,7 @@ def vecdot(x: Tensor, y: Tensor, *, dim: int = -1, out: Tensor | None = None) ->
     return stored(op, (x.conj() * y).sum(at), out)  # type: ignore[no-any-return, attr-defined]
 
 
-@operation(samples=samples.linalg_cross, method=False, name="linalg_cross")
+@operation(samples=samples.linalg_cross, method=False, name="linalg_cross", way=cross_way(-1, 2))
 def cross(input: Tensor, other: Tensor, *, dim: int = -1, out: Tensor | None = None) -> Tensor:
     """The cross product of the vectors along ``dim``, the last one unless named, which has size 3."""
     return _cross(input, other, dim, out=out)

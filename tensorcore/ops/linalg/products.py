@@ -11,9 +11,9 @@ from tensorcore import dtypes
 from tensorcore.backend.base import Native
 from tensorcore.errors import ArgumentTypeError, DimensionError, DtypeError, ShapeError, UnsupportedDtype, UsageError
 from tensorcore.ops import rules
-from tensorcore.ops.calls import apply, apply_into, binary, naming
+from tensorcore.ops.calls import apply, binary, naming
 from tensorcore.ops.define import Op
-from tensorcore.ops.kinds import COMPLEX, FLOATING, INTEGER, operation
+from tensorcore.ops.kinds import BOOL, COMPLEX, FLOATING, INTEGER, NUMBERS, operation
 from tensorcore.ops.mixed import foreign
 from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.output import store
@@ -23,7 +23,7 @@ from tensorcore.ops.record import record
 from tensorcore.ops.samples import nn as samples
 from tensorcore.ops.shapes.shape import in_shape
 from tensorcore.ops.shortage import again
-from tensorcore.shortcuts import in_python, product_place_way, product_way
+from tensorcore.shortcuts import in_python, pair_way, product_place_way, product_way
 from tensorcore.tape.mode import makers, mode
 from tensorcore.tensor import Tensor, new_tensor
 
@@ -401,10 +401,15 @@ _cross = Op("cross", "input other", "The vectors at right angles to both.", back
                other=lambda g, input, dim: apply(_cross, (g, conjugate(input)), {"dim": dim})))  # fmt: skip
 
 
-@operation(samples=samples.cross)
+def cross_way(default: int | None, positions: int) -> Any:
+    """The short way of cross products along a dim."""
+    return pair_way(_cross, NUMBERS - BOOL, "dim", default, positions, record, store, again)
+
+
+@operation(samples=samples.cross, way=cross_way(None, 3))
 def cross(input: Tensor, other: Tensor, dim: int | None = None, *, out: Tensor | None = None) -> Tensor:
     """The cross product of the vectors along ``dim``, which has size 3; without it the first dim of that size."""
-    if type(input) is Tensor is type(other) and input.dtype is other.dtype and input.dtype is not dtypes.bool_:
+    if type(input) is Tensor is type(other) and input.dtype is other.dtype is not dtypes.bool_ and out is None:
         sizes, others = input.native.shape, other.native.shape
         if (
             type(dim) is int
@@ -420,14 +425,7 @@ def cross(input: Tensor, other: Tensor, dim: int | None = None, *, out: Tensor |
                 )
             )
         ):
-            options = {"dim": dim % len(sizes)}
-            made = (
-                apply(_cross, (input, other), options)
-                if out is None
-                else apply_into(_cross, (input, other), options, input.dtype, out)
-            )
-            if made is not None:
-                return made  # type: ignore[no-any-return]
+            return apply(_cross, (input, other), {"dim": dim % len(sizes)})  # type: ignore[no-any-return]
     check_tensors("cross", input=input, other=other)
     if len(input.native.shape) != len(other.native.shape):
         raise ShapeError(

@@ -16,7 +16,8 @@ from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.output import store
 from tensorcore.ops.samples import elementwise as samples
 from tensorcore.ops.shapes.views import viewing
-from tensorcore.shortcuts import before
+from tensorcore.ops.shortage import again
+from tensorcore.shortcuts import before, elementwise_way
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = [
@@ -182,7 +183,10 @@ _complex = Op("complex", "real imag", "Complex numbers of these parts.", registe
               grads=dict(real=lambda g: real(g), imag=lambda g: imag(g)))  # fmt: skip
 
 
-@operation(samples=samples.two_real, method=False)
+_usual = elementwise_way(_complex, again, frozenset([dtypes.float32]), dtypes.complex64, places=True)
+
+
+@operation(samples=samples.two_real, method=False, way=_usual)
 def complex(real: Tensor, imag: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Complex numbers with these real and imaginary parts, both float32 or both float64."""
     _check_parts("complex", real, imag)

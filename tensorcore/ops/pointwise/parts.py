@@ -14,8 +14,11 @@ from tensorcore.ops.kinds import BOOL, FLOATING, INTEGER, composite, operation
 from tensorcore.ops.operands import NARROW, check_tensors, result_type
 from tensorcore.ops.output import store, written
 from tensorcore.ops.pointwise.choice import where
+from tensorcore.ops.record import record
 from tensorcore.ops.reductions.reduce import check_floating, return_type, stored
 from tensorcore.ops.samples import numeric as samples
+from tensorcore.ops.shortage import again
+from tensorcore.shortcuts import along_way
 from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor, new_tensor
 
@@ -72,7 +75,14 @@ _NORMAL = {
 _Frexp = return_type("frexp", "mantissa exponent")
 
 
-@operation(samples=samples.exponents)
+def _split_way(call: Any) -> Any:
+    words: dict[str, Any] = {}
+    return along_way(
+        OPS["frexp"], FLOATING, words, record, store, again, (None, dtypes.int32), _Frexp, (words, (), 0, None)
+    )(call)
+
+
+@operation(samples=samples.exponents, way=_split_way)
 def frexp(input: Tensor, *, out: Any = None) -> Any:
     """Mantissas in (0.5, 1) with the input's sign, and int32 exponents: ``input = mantissa * 2**exponent``."""
     if type(input) is not Tensor:

@@ -12,7 +12,7 @@ from tensorcore.ops.calls import apply, apply_into
 from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import FLOATING, REAL
 from tensorcore.ops.operands import check_tensors
-from tensorcore.ops.output import free_place, store
+from tensorcore.ops.output import store
 from tensorcore.ops.record import record
 from tensorcore.ops.reductions.reduce import (
     Dims,
@@ -27,7 +27,7 @@ from tensorcore.ops.reductions.reduce import (
     way_along,
 )  # fmt: skip
 from tensorcore.ops.shortage import again
-from tensorcore.shortcuts import place_way
+from tensorcore.shortcuts import before, place_way
 from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor, new_tensor
 
@@ -147,39 +147,9 @@ _Aminmax = return_type("aminmax", "min max")
 _least_into, _largest_into = (place_way(op, REAL, None, store=store) for op in (_amin, _amax))
 
 
-def _both_into(input: Tensor, options: dict[str, Any], out: Any) -> Any:
-    """Both extremes in the two tensors of ``out``; None where that is unusual, with nothing written."""
-    if (
-        type(out) is not tuple
-        or len(out) != 2
-        or not (free_place(out[0], (input, out[1])) and free_place(out[1], (input,)))
-    ):
-        return None
-    if any([one.dtype is not input.dtype or one.device is not input.device for one in out]):
-        return None
-    pair = _least_into(out[0], input, **options), _largest_into(out[1], input, **options)
-    return None if pair[0] is None or pair[1] is None else _Aminmax(*pair)
-
-
-@over_dims(samples=samples.extremes)
+@over_dims(samples=samples.extremes, way=before("both", _least_into, _largest_into, _Aminmax))
 def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False, out: Any = None) -> Any:
     """The smallest and the largest element, of all or along ``dim``, as a named tuple ``(min, max)``."""
-    if type(input) is Tensor and input.node is None and input.dtype in REAL:
-        native, dtype, device = input.native, input.dtype, input.device
-        shape, options = native.shape, None
-        if dim is None and not keepdim:
-            options = {}
-        elif type(dim) is int and -len(shape) <= dim < len(shape):
-            options = {"dim": (dim % len(shape),), "keepdim": keepdim}
-        if out is not None and options is not None and (done := _both_into(input, options, out)) is not None:
-            return done
-        try:
-            if out is None and options is not None and 0 not in shape:
-                least, largest = device.kernels["amin"](native, **options), device.kernels["amax"](native, **options)
-                pair = new_tensor(least, dtype, device), new_tensor(largest, dtype, device)
-                return tuple.__new__(_Aminmax, pair)  # half the time of its own
-        except MemoryError:  # the calls below give back what is kept, and try again
-            pass
     return stored("aminmax", _Aminmax(amin(input, dim, keepdim), amax(input, dim, keepdim)), out)
 
 

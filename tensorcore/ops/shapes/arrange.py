@@ -10,7 +10,8 @@ from tensorcore.ops import rules
 from tensorcore.ops.calls import apply, apply_into
 from tensorcore.ops.define import Op
 from tensorcore.ops.inplace import is_free
-from tensorcore.ops.kinds import operation
+from tensorcore.ops.kinds import NUMBERS, operation
+from tensorcore.ops.linalg.matrices import way_of_matrices
 from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.output import store, written
 from tensorcore.ops.samples import index as samples
@@ -132,13 +133,19 @@ def _kept(upper: bool) -> Callable[..., bool]:
     return kept
 
 
-@operation(samples=samples.tri, writes=True, overwritten=_kept(False))
+@operation(
+    samples=samples.tri, writes=True, overwritten=_kept(False),
+    way=way_of_matrices(_tril, NUMBERS, {"diagonal": 0}, told={"upper": False}, positions=1),
+)  # fmt: skip
 def tril(input: Tensor, diagonal: int = 0, *, out: Tensor | None = None) -> Tensor:
     """The lower triangle of each matrix up to ``diagonal``, zeros above."""
     return _triangle(_tril, False, input, diagonal, out)
 
 
-@operation(samples=samples.tri, writes=True, overwritten=_kept(True))
+@operation(
+    samples=samples.tri, writes=True, overwritten=_kept(True),
+    way=way_of_matrices(_triu, NUMBERS, {"diagonal": 0}, told={"upper": True}, positions=1),
+)  # fmt: skip
 def triu(input: Tensor, diagonal: int = 0, *, out: Tensor | None = None) -> Tensor:
     """The upper triangle of each matrix from ``diagonal`` on, zeros below."""
     return _triangle(_triu, True, input, diagonal, out)

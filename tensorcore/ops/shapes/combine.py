@@ -19,7 +19,7 @@ from tensorcore.ops.creation.create import arange, from_numpy, like
 from tensorcore.ops.creation.literal import filled_as
 from tensorcore.ops.define import Op
 from tensorcore.ops.indexing.buckets import searchsorted
-from tensorcore.ops.kinds import operation
+from tensorcore.ops.kinds import BOOL, REAL, operation
 from tensorcore.ops.operands import check_tensors, result_type
 from tensorcore.ops.output import store
 from tensorcore.ops.reductions.scan import plain_powers
@@ -146,12 +146,25 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
 
 # Up to this many comparisons are made one by one; more go through a sorted search.
 _FEW = 1 << 16
+_ORDERED = REAL - BOOL
 
 
 @operation(samples=samples.isin, method=False)
 def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False,
          out: Tensor | None = None) -> Tensor:  # fmt: skip
     """Whether each of ``elements`` is among ``test_elements`` (with ``invert``, is not); one of them may be a number."""
+    if (
+        type(elements) is Tensor is type(test_elements)
+        and elements.dtype is test_elements.dtype
+        and elements.device is test_elements.device
+        and elements.dtype in _ORDERED
+        and out is None
+        and elements.numel() * test_elements.numel() <= _FEW
+        and (kernel := elements.device.kernels["isin"])
+    ):
+        native = kernel(elements.native, test_elements.native)
+        native = elements.device.kernels["logical_not"](native) if invert else native
+        return new_tensor(native, dtypes.bool_, elements.device)
     tensors = [one for one in (elements, test_elements) if isinstance(one, Tensor)]
     if not tensors:
         raise ArgumentTypeError(f"isin: expected a Tensor, got {elements!r} and {test_elements!r}; wrap one of them")

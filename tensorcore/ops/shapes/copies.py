@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from tensorcore.errors import ArgumentTypeError
 from tensorcore.ops.define import OPS
 from tensorcore.ops.kinds import operation
 from tensorcore.ops.operands import check_tensors
-from tensorcore.ops.output import free_place, written
+from tensorcore.ops.output import store
 from tensorcore.ops.pointwise import complex
 from tensorcore.ops.reductions.reduce import stored
 from tensorcore.ops.rules import wrap_dim
 from tensorcore.ops.samples import index as index_samples
 from tensorcore.ops.samples import numeric as samples
 from tensorcore.ops.shapes import order, shape, split, views_part
+from tensorcore.shortcuts import placed_way
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = [
@@ -26,27 +27,21 @@ __all__ = [
 
 
 def _copying(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    placed = placed_way(function, f"{name}_copy", store)
+
     def call(input: Tensor, *args: Any, out: Any = None, **kwargs: Any) -> Any:
         if type(input) is not Tensor:
             check_tensors(f"{name}_copy", input=input)
+        if out is not None and (done := placed(out, input, *args, **kwargs)) is not None:
+            return done if type(done) is Tensor else None
         made = function(input, *args, **kwargs)
         if type(made) is Tensor and made.node is None and out is None:
             return new_tensor(made.device.kernels["contiguous"](made.native), made.dtype, made.device)
         if isinstance(made, tuple):
-            if (
-                type(out) in (tuple, list)
-                and len(out) == len(made)
-                and all(map(_is_place, out, made, [input] * len(made)))
-            ):
-                _written(out, made)
-                return None
             parts, made = list(made), None
             for i in range(len(parts)):  # many views are gone before the collector of cycles has to look at them
                 parts[i] = _copy(parts[i])
             copied: Any = tuple(parts)
-        elif out is not None and _is_place(out, made, input):
-            _written((out,), (made,))
-            return out
         else:
             copied = _copy(made)
         if out is None:
@@ -66,22 +61,6 @@ def _copying(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     if name == "detach":  # not differentiable, and so none of the ops that the registry's suites differentiate
         return call
     return operation(method=False, samples=_SAMPLES[name] if name in _SAMPLES else OPS[name].samples)(call)
-
-
-def _is_place(out: Any, shown: Any, input: Tensor) -> bool:
-    """Whether ``out`` is as the copy of what a view of ``input`` shows would be, and memory of its own."""
-    return (
-        free_place(out, (input, shown))
-        and out.dtype is shown.dtype
-        and out.native.shape == shown.native.shape
-        and out.device is shown.device
-    )
-
-
-def _written(places: Sequence[Any], made: Sequence[Any]) -> None:
-    for out, shown in zip(places, made, strict=True):
-        out.device.kernels["copy"](out.native, shown.native)
-        written(out)
 
 
 def _copy(shown: Any) -> Tensor:

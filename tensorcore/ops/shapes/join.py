@@ -151,7 +151,7 @@ def _into(out: Any, tensors: Any, shape: tuple[int, ...], name: str, natives: li
 
 
 @operation(method=False, samples=samples.cat)
-@before("joined", "cat", ("dim", "shape"))
+@before("joined", False)
 def cat(tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor | None = None, axis: int | None = None) -> Tensor:
     """Tensors one after the other along ``dim``; their other sizes are equal. Empty vectors are left out."""
     if axis is not None:
@@ -212,11 +212,13 @@ def _joined(found: list[Tensor], solid: list[Tensor], dim: int) -> Tensor:
 
 
 @operation(method=False, samples=samples.cat)
+@before("joined", False)
 def concat(tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor | None = None, axis: int | None = None) -> Tensor:
     """As :func:`cat`."""
     return cat(tensors, dim, out=out, axis=axis)
 
 
+@before("joined", False)
 def concatenate(
     tensors: Sequence[Tensor], axis: int = 0, out: Tensor | None = None, *, dim: int | None = None
 ) -> Tensor:
@@ -225,7 +227,7 @@ def concatenate(
 
 
 @operation(method=False, samples=samples.stack)
-@before("joined", "stack", ("dim",))
+@before("joined", True)
 def stack(tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor | None = None, axis: int | None = None) -> Tensor:
     """Tensors of one shape along a new dim at ``dim``."""
     if axis is not None:
@@ -262,9 +264,8 @@ def _stacked(tensors: Any, dim: int, out: Any) -> Tensor:
     return made if out is None else _stored("stack", made, out, tensors)
 
 
-def _fitted(tensors: Any, dim: int, least: int, out: Any) -> Tensor | None:
-    """Plain tensors of at least ``least`` dims, one after the other along ``dim``, in ``out`` if there is one; None where something
-    is unusual.
+def _fitted(tensors: Any, dim: int, least: int) -> Tensor | None:
+    """Plain tensors of at least ``least`` dims, one after the other along ``dim``; None where something is unusual.
 
     Alike ones that lack the last of those dims, or the first ones too, are stacked where it would be.
     """
@@ -275,12 +276,9 @@ def _fitted(tensors: Any, dim: int, least: int, out: Any) -> Tensor | None:
     else:
         natives = _alike(tensors)  # type: ignore[assignment]
         lacks = 0 if natives is None else least - len(natives[0].shape)
-        if natives is None or least < 2 or not 0 < lacks < least or (out is not None and lacks > 1):
+        if natives is None or least < 2 or not 0 < lacks < least:
             return None
-        sizes, at = natives[0].shape, dim - lacks + 1
-        name, shape, options = "stack", (*sizes[:at], len(natives), *sizes[at:]), {"dim": at}
-    if out is not None:
-        return out if _into(out, tensors, shape, name, natives, options) else None
+        name, options = "stack", {"dim": dim - lacks + 1}
     try:
         kernels = tensors[0].device.kernels
         native = kernels[name](natives, **options)
@@ -303,11 +301,12 @@ def _all(op: str, tensors: Any, dims: int, grow: Any) -> list[Tensor]:
 
 
 @operation(method=False, samples=samples.stack_plain)
+@before("beside", 1, 2, True)
 def hstack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
     """Tensors beside one another: vectors end to end, others along their second dim."""
     if type(tensors) in (list, tuple) and tensors and type(tensors[0]) is Tensor:
         dim = min(len(tensors[0].native.shape), 2) - 1
-        made = _fitted(tensors, dim, dim + 1, out) if dim >= 0 else None
+        made = _fitted(tensors, dim, dim + 1) if dim >= 0 and out is None else None
         if made is not None:
             return made
     found = _all("hstack", tensors, 1, grown)
@@ -315,9 +314,10 @@ def hstack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
 
 
 @operation(method=False, samples=samples.stack_plain)
+@before("beside", 0, 2)
 def vstack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
     """Tensors on top of one another: vectors as rows, others along their first dim."""
-    made = _fitted(tensors, 0, 2, out)
+    made = _fitted(tensors, 0, 2) if out is None else None
     if made is not None:
         return made
     return cat(_all("vstack", tensors, 2, grown), 0, out=out)
@@ -329,18 +329,20 @@ def row_stack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor
 
 
 @operation(method=False, samples=samples.stack_plain)
+@before("beside", 2, 3)
 def dstack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
     """Tensors behind one another, along their third dim."""
-    made = _fitted(tensors, 2, 3, out)
+    made = _fitted(tensors, 2, 3) if out is None else None
     if made is not None:
         return made
     return cat(_all("dstack", tensors, 3, grown), 2, out=out)
 
 
 @operation(method=False, samples=samples.stack_plain)
+@before("beside", 1, 2)
 def column_stack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
     """Vectors as the columns of a matrix, matrices beside one another."""
-    made = _fitted(tensors, 1, 2, out)
+    made = _fitted(tensors, 1, 2) if out is None else None
     if made is not None:
         return made
     found = _all("column_stack", tensors, 2, lambda one, dims: one.reshape(one.numel(), 1))

@@ -15,6 +15,7 @@ from tensorcore.ops.kinds import view as view_op
 from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.samples import index as samples
 from tensorcore.ops.shapes.shape import _alias, _reshaping
+from tensorcore.shortcuts import before
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = ["adjoint", "moveaxis", "movedim", "permute", "swapaxes", "swapdims", "t", "transpose"]
@@ -37,6 +38,7 @@ _MATRICES = [
 
 
 @operation(samples=samples.permute)
+@before("permuted", _show_permuted)
 def permute(input: Tensor, *order: Any, dims: Any = None) -> Tensor:
     """The same memory with its dims in the order ``dims``."""
     if type(input) is not Tensor:
@@ -60,6 +62,7 @@ def permute(input: Tensor, *order: Any, dims: Any = None) -> Tensor:
 
 
 @operation(samples=samples.two_dims)
+@before("transposed", _show_transpose, False)
 def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
     """The same memory with two dims swapped."""
     if type(input) is not Tensor:
@@ -86,12 +89,14 @@ def _swapped(op: str, input: Tensor, dim0: int, dim1: int) -> tuple[int, ...]:
 
 
 @operation(samples=samples.two_dims)
+@before("transposed", _show_transpose, False)
 def swapaxes(input: Tensor, axis0: int, axis1: int) -> Tensor:
     """The same memory with two dims swapped."""
     return transpose(input, axis0, axis1)
 
 
 @operation(samples=samples.two_dims)
+@before("transposed", _show_transpose, False)
 def swapdims(input: Tensor, dim0: int, dim1: int) -> Tensor:
     """The same memory with two dims swapped."""
     return transpose(input, dim0, dim1)
@@ -128,6 +133,7 @@ def adjoint(input: Tensor) -> Tensor:
 
 
 @operation(samples=samples.movedim)
+@before("transposed", _show_permuted, True)
 def movedim(input: Tensor, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
     """The same memory with the dims ``source`` moved to the places ``destination``; the others keep their order."""
     if type(input) is not Tensor:
@@ -162,6 +168,7 @@ def _moved(ndim: int, source: Any, destination: Any) -> tuple[int, ...]:
 
 
 @operation(samples=samples.movedim)
+@before("transposed", _show_permuted, True)
 def moveaxis(input: Tensor, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
     """The same memory with the dims ``source`` moved to the places ``destination``; the others keep their order."""
     if type(input) is not Tensor:

@@ -153,6 +153,7 @@ def reshape(input: Tensor, *sizes: Any, shape: Any = None) -> Tensor:
 
 
 @operation(samples=samples.expand)
+@before("expanded", _show_expanded, False)
 def expand(input: Tensor, *sizes: Any, size: Any = None, implicit: bool = False) -> Tensor:
     """A view with dims of size 1 repeated, without a copy; -1 keeps a size, new dims come in front."""
     return _expanded("expand", input, sizes if size is None else (size,))
@@ -221,6 +222,7 @@ def reshape_as(input: Tensor, other: Tensor) -> Tensor:
 
 
 @operation(samples=samples.broadcast_to)
+@before("expanded", _show_expanded, True)
 def broadcast_to(input: Tensor, size: Sequence[int]) -> Tensor:
     """A view of the shape ``size``, to which the tensor's own broadcasts."""
     return _expanded("broadcast_to", input, (size,))

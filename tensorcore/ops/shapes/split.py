@@ -82,6 +82,7 @@ def _keys(dim: int, cuts: Any) -> list[dict[str, Any]]:
 
 
 @operation(samples=samples.split)
+@before("split", slice_op, select_op, _split, _split_with_sizes)
 def split(
     tensor: Tensor, split_size_or_sections: Any = None, dim: int = 0, *, split_size: Any = None
 ) -> tuple[Tensor, ...]:
@@ -110,6 +111,7 @@ def split(
 
 
 @operation(samples=samples.split_with_sizes)
+@before("split", slice_op, select_op, None, _split_with_sizes)
 def split_with_sizes(input: Tensor, split_sizes: Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
     """Views of the parts of these sizes along ``dim``, which together are all of it."""
     if type(input) is not Tensor:

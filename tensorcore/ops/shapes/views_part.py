@@ -189,18 +189,6 @@ def window_sum(windows: Tensor, shape: tuple[int, ...], dim: int, size: int, ste
     return apply(_fold, (windows,), {"shape": shape, "dim": dim, "size": size, "step": step})
 
 
-@operation(samples=samples.as_strided)
-def as_strided(input: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Tensor:
-    """A view of the storage under ``input`` with any sizes, strides and offset, all in elements.
-
-    Args:
-        storage_offset: from the start of the storage; that of ``input`` where None.
-    """
-    if type(input) is not Tensor:
-        check_tensors("as_strided", input=input)
-    return _strided_view(input, _strided_options(input, size, stride, storage_offset))
-
-
 @before("strided_options")
 def _strided_options(
     input: Tensor, size: Any, stride: Any, storage_offset: Any, op: str = "as_strided"
@@ -210,6 +198,19 @@ def _strided_options(
     own_strides, own_start = input.device.layout(input.native)
     own = (tuple(input.native.shape), own_strides, 0)
     return {"shape": size, "strides": stride, "offset": start - own_start, "own": own}
+
+
+@operation(samples=samples.as_strided)
+@before("as_strided", _kernel_view, _strided_options)
+def as_strided(input: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Tensor:
+    """A view of the storage under ``input`` with any sizes, strides and offset, all in elements.
+
+    Args:
+        storage_offset: from the start of the storage; that of ``input`` where None.
+    """
+    if type(input) is not Tensor:
+        check_tensors("as_strided", input=input)
+    return _strided_view(input, _strided_options(input, size, stride, storage_offset))
 
 
 def _strided_native(input: Tensor, options: dict[str, Any]) -> Any:

@@ -71,6 +71,7 @@ def test_factors_of_any_matrix(dtype, batch, size):
         for complete in (False, True):
             q, r = agree("qr", x, complete=complete)
             np.testing.assert_allclose(q @ r, x, 1e-4, 1e-4)
+        agree("qr_triangle", x)
         a, tau = agree("geqrf", x)
         if rows >= columns:
             agree("householder_product", a, tau)

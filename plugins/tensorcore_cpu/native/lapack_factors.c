@@ -31,24 +31,28 @@ static void put(const lapack_job *job, char *to, double real, double imaginary) 
 static void triangle(const lapack_job *job, const char *from, npy_intp row, npy_intp column, char *to, npy_intp rows,
                      npy_intp columns, bool upper) {
     const npy_intp size = job->size;
-    for (npy_intp i = 0; i < rows; i++)
-        for (npy_intp j = 0; j < columns; j++, to += size)
-            if (upper ? i <= j : i > j)
-                memcpy(to, from + i * row + j * column, (size_t)size);
-            else
-                memset(to, 0, (size_t)size);
+    const lapack_matrices turned = {.data = (char *)from, .rows = columns, .columns = rows, .row = column, .column = row};
+    lapack_copy(&turned, 0, size, to, columns);
+    for (npy_intp i = 0; i < rows; i++, to += columns * size) {
+        const npy_intp first = upper ? 0 : i, end = upper && i < columns ? i : columns;
+        if (first < end)
+            memset(to + first * size, 0, (size_t)((end - first) * size));
+    }
 }
 
-/* Q and R: `wide` columns of Q and rows of R, `made` and `more`. */
+/* Q and R: `wide` columns of Q and rows of R, `made` and `more`; R alone where there is no `made`. */
 
 static void qr_one(const lapack_job *job, npy_intp i, char *scratch) {
     const npy_intp rows = job->rows, columns = job->columns;
-    char *q = at(job->made, job, i, rows * job->wide), *a = scratch + rounded(job->room.work * job->size);
+    char *a = scratch + rounded(job->room.work * job->size);
     char *taus = a + rounded(rows * columns * job->size);
     int info;
     lapack_copy(&job->x, i, job->size, a, rows);
     LAPACK(GEQRF, job->kind)(&job->rows, &job->columns, a, &job->rows, taus, scratch, &job->room.work, &info);
     triangle(job, a, job->size, rows * job->size, at(job->more, job, i, job->wide * columns), job->wide, columns, true);
+    if (!job->made)
+        return;
+    char *q = at(job->made, job, i, rows * job->wide);
     memcpy(q, a, (size_t)(rows * job->least * job->size));
     memset(at(q, job, 1, rows * job->least), 0, (size_t)(rows * (job->wide - job->least) * job->size));
     LAPACK(ORGQR, job->kind)(&job->rows, &job->wide, &job->least, q, &job->rows, taus, scratch, &job->room.work, &info);
@@ -57,15 +61,17 @@ static void qr_one(const lapack_job *job, npy_intp i, char *scratch) {
 /* Those whose squares are out of range go through LAPACK, which scales them. */
 static unsigned qr_together(const lapack_job *job, npy_intp i, int count) {
     const lapack_group group = lapack_group_at(&job->x, i, count);
-    return job->lanes->qr_together(&group, job->rows, job->columns, job->wide, at(job->made, job, i, (npy_intp)job->rows * job->wide),
+    return job->lanes->qr_together(&group, job->rows, job->columns, job->wide,
+                                   job->made ? at(job->made, job, i, (npy_intp)job->rows * job->wide) : NULL,
                                    at(job->more, job, i, (npy_intp)job->wide * job->columns));
 }
 
 static PyObject *run_qr(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     PyObject *options[LAPACK_OPTIONS];
     lapack_job job = {.one = qr_one, .routine = GEQRF};
-    bool complete;
-    if (nargs != 1 || !lapack_options(args, nargs, kwnames, options) || !lapack_bool(options[LAPACK_COMPLETE], &complete) ||
+    const bool alone = kernel->data != NULL;
+    bool complete = false;
+    if (nargs != 1 || (alone ? kwnames != NULL : !lapack_options(args, nargs, kwnames, options) || !lapack_bool(options[LAPACK_COMPLETE], &complete)) ||
         !lapack_begin(&job, args[0]))
         return NULL;
     job.wide = complete ? job.rows : job.least;
@@ -80,13 +86,13 @@ static PyObject *run_qr(const native_kernel *kernel, PyObject *const *args, Py_s
         lapack_room_keep(&job, more ? &second : &first, 0, 0);
     }
     job.scratch = rounded(job.room.work * job.size) + rounded((npy_intp)job.rows * job.columns * job.size) + job.least * job.size;
-    PyArrayObject *made[] = {lapack_new_matrices(&job.x, job.rows, job.wide, job.kind),
+    PyArrayObject *made[] = {alone ? NULL : lapack_new_matrices(&job.x, job.rows, job.wide, job.kind),
                              lapack_new_rows(&job.x, job.wide, job.columns, job.kind)};
-    if (made[0] && made[1]) {
-        job.made = PyArray_BYTES(made[0]);
+    if ((alone || made[0]) && made[1]) {
+        job.made = alone ? NULL : PyArray_BYTES(made[0]);
         job.more = PyArray_BYTES(made[1]);
     }
-    return lapack_finish(&job, count, 4.0 * job.rows * job.columns * job.least, made, 2, 2);
+    return lapack_finish(&job, count, (alone ? 2.0 : 4.0) * job.rows * job.columns * job.least, made + alone, 2 - alone, 2 - alone);
 }
 
 /* Factors and row swaps: x and z. */
@@ -218,25 +224,58 @@ static PyObject *run_determinant(const native_kernel *kernel, PyObject *const *a
     return lapack_finish(&job, count, 10.0 * job.rows, made, logarithm ? 2 : 1, logarithm ? 2 : 1);
 }
 
-/* The inverse of a matrix from its triangular factor: two systems with the identity, info is where the first zero is. */
+/* The inverse of a matrix from its triangular factor; info is where the first zero is. */
+
+/* Answers whether LAPACK takes the factor, whose diagonal has no zeros and is real there; for others two systems with the identity are solved. */
+static bool find_zero(const lapack_job *job, npy_intp i) {
+    const char *factor = lapack_at(&job->x, i);
+    bool real = true;
+    job->info[i] = 0;
+    for (npy_intp k = job->rows; k-- > 0;) {
+        const char *x = factor + k * (job->x.row + job->x.column);
+        if (real_at(job, x) == 0 && imaginary_at(job, x) == 0)
+            job->info[i] = (int)k + 1;
+        real = real && imaginary_at(job, x) == 0;
+    }
+    return real && !job->info[i];
+}
+
+static void put_unit(const lapack_job *job, char *made) {
+    const npy_intp n = job->rows;
+    memset(made, 0, (size_t)(n * n * job->size));
+    for (npy_intp k = 0; k < n; k++)
+        put(job, made + k * (n + 1) * job->size, 1, 0);
+}
+
+/* The other triangle of a Hermitian matrix. */
+static void mirror(const lapack_job *job, char *made, bool upper, char *turned) {
+    const npy_intp n = job->rows, size = job->size;
+    lapack_copy(&(lapack_matrices){.data = made, .rows = n, .columns = n, .row = n * size, .column = size}, 0, size, turned, n);
+    for (npy_intp j = 0; j < n; j++) {
+        const npy_intp first = upper ? j + 1 : 0, end = upper ? n : j;
+        for (npy_intp k = first; k < end && lapack_complex(job->kind); k++)
+            put(job, turned + (j * n + k) * size, real_at(job, turned + (j * n + k) * size), -imaginary_at(job, turned + (j * n + k) * size));
+        memcpy(made + (j * n + first) * size, turned + (j * n + first) * size, (size_t)((end - first) * size));
+    }
+}
 
 static void inverse_one(const lapack_job *job, npy_intp i, char *scratch) {
     static const double ONE[2] = {1, 0};
     static const float ONE_F32[2] = {1, 0};
     const npy_intp n = job->rows;
-    int line;
+    int line, info;
     const void *one = job->kind & 1 ? (const void *)ONE : (const void *)ONE_F32;
-    const char *factor = lapack_columns(&job->x, i, job->size, scratch, &line), *adjoint = lapack_complex(job->kind) ? "C" : "T";
+    const char *adjoint = lapack_complex(job->kind) ? "C" : "T";
     char *made = at(job->made, job, i, n * n);
     const bool upper = job->options[0] == 'U';
-    memset(made, 0, (size_t)(n * n * job->size));
-    job->info[i] = 0;
-    for (npy_intp k = n; k-- > 0;) {
-        const char *x = factor + k * (line + 1) * job->size;
-        put(job, made + k * (n + 1) * job->size, 1, 0);
-        if (real_at(job, x) == 0 && imaginary_at(job, x) == 0)
-            job->info[i] = (int)k + 1;
+    if (find_zero(job, i) && !job->small) {
+        lapack_copy(&job->x, i, job->size, made, n);
+        LAPACK(POTRI, job->kind)(job->options, &job->rows, made, &job->rows, &info);
+        mirror(job, made, upper, scratch);
+        return;
     }
+    const char *factor = lapack_columns(&job->x, i, job->size, scratch, &line);
+    put_unit(job, made);
     if (job->small) { /* by the loops that solve_triangular has, of the factor and of the factor turned over */
         char *turned = scratch + n * n * job->size;
         for (npy_intp j = 0; j < n; j++)
@@ -251,6 +290,25 @@ static void inverse_one(const lapack_job *job, npy_intp i, char *scratch) {
                                 &job->rows);
 }
 
+static unsigned inverse_together(const lapack_job *job, npy_intp i, int count) {
+    double unit[LAPACK_TOGETHER * LAPACK_TOGETHER];
+    const npy_intp n = job->rows;
+    const bool upper = job->options[0] == 'U';
+    char *made = at(job->made, job, i, n * n);
+    const lapack_group group = lapack_group_at(&job->x, i, count);
+    lapack_group right = {.row = job->size, .column = n * job->size, .count = count};
+    put_unit(job, (char *)unit);
+    for (int m = 0; m < LAPACK_LANES; m++)
+        right.at[m] = (char *)unit;
+    job->lanes->solve_together(&group, (int)n, upper, upper, false, NULL, &right, (int)n, made);
+    for (int m = 0; m < LAPACK_LANES; m++)
+        right.at[m] = at(made, job, m < count ? m : count - 1, n * n);
+    job->lanes->solve_together(&group, (int)n, upper, !upper, false, NULL, &right, (int)n, made);
+    for (int m = 0; m < count; m++)
+        find_zero(job, i + m);
+    return 0;
+}
+
 static PyObject *run_cholesky_inverse(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     PyObject *options[LAPACK_OPTIONS];
     lapack_job job = {.one = inverse_one};
@@ -260,6 +318,7 @@ static PyObject *run_cholesky_inverse(const native_kernel *kernel, PyObject *con
         return NULL;
     job.options[0] = upper ? 'U' : 'L';
     job.small = lapack_small_of(&job, job.rows);
+    lapack_side_by_side(&job, inverse_together, job.rows, lapack_count(&job.x));
     job.scratch = 2 * (npy_intp)job.rows * job.rows * job.size;
     PyArrayObject *made[] = {lapack_new_matrices(&job.x, job.rows, job.rows, job.kind), lapack_new_vectors(&job.x, -1, NPY_INT32)};
     if (made[0] && made[1]) {
@@ -354,6 +413,7 @@ static PyObject *run_lstsq(const native_kernel *kernel, PyObject *const *args, P
 
 const native_spec lapack_factors_kernels[] = {
     {"qr", run_qr, NULL},
+    {"qr_triangle", run_qr, "alone"},
     {"unpack_lu", run_unpack_lu, NULL},
     {"determinant", run_determinant, NULL},
     {"log_determinant", run_determinant, "log"},

@@ -35,10 +35,18 @@ static void geqrf_one(const lapack_job *job, npy_intp i, char *scratch) {
                              &job->room.work, &info);
 }
 
+/* Those whose squares are out of range go through LAPACK, which scales them. */
+static unsigned geqrf_together(const lapack_job *job, npy_intp i, int count) {
+    const lapack_group group = lapack_group_at(&job->x, i, count);
+    return job->lanes->reflections_together(&group, job->rows, job->columns, at(job->made, job, i, (npy_intp)job->rows * job->columns),
+                                            at(job->more, job, i, job->least));
+}
+
 static PyObject *run_geqrf(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     lapack_job job = {.one = geqrf_one, .routine = GEQRF};
     if (nargs != 1 || kwnames || !lapack_begin(&job, args[0]))
         return NULL;
+    lapack_side_by_side(&job, geqrf_together, job.rows > job.columns ? job.rows : job.columns, lapack_count(&job.x));
     if (!lapack_room_known(&job, job.rows, job.columns, 0, 0)) {
         npy_cdouble answer, x;
         int info;
@@ -68,6 +76,13 @@ static void product_one(const lapack_job *job, npy_intp i, char *scratch) {
     LAPACK(ORGQR, job->kind)(&job->rows, &job->columns, &job->wide, made, &job->rows, taus, scratch, &job->room.work, &info);
 }
 
+static unsigned product_together(const lapack_job *job, npy_intp i, int count) {
+    const lapack_group group = lapack_group_at(&job->x, i, count), factors = lapack_group_at(&job->z, i, count);
+    job->lanes->product_together(&group, &factors, job->rows, job->columns, job->wide,
+                                 at(job->made, job, i, (npy_intp)job->rows * job->columns));
+    return 0;
+}
+
 /* The reflections' factors of a job: false where they are not for LAPACK. */
 static bool read_factors(lapack_job *job, PyObject *factors, npy_intp *count) {
     if (lapack_read(factors, 1, &job->z) != job->kind || !lapack_join(&job->x, &job->z, count))
@@ -82,6 +97,7 @@ static PyObject *run_householder_product(const native_kernel *kernel, PyObject *
     npy_intp count;
     if (nargs != 2 || kwnames || !lapack_begin(&job, args[0]) || job.rows < job.columns || !read_factors(&job, args[1], &count))
         return NULL;
+    lapack_side_by_side(&job, product_together, job.rows, count);
     if (!lapack_room_known(&job, job.rows, job.columns, job.wide, 0)) {
         npy_cdouble answer, x;
         int info;

@@ -89,6 +89,36 @@ static bool parameters(int kind, const draw_options *options, double *a, double 
     }
 }
 
+/* Complex normals: twice as many real ones, each of half the variance. */
+static PyObject *drawn_parts(PyObject *const *args, const draw_options *options) {
+    const int number = native_dtype_parts(args[2]) == TYPE_F32 ? NPY_FLOAT : NPY_DOUBLE;
+    npy_intp sizes[NATIVE_DIMS];
+    const int ndim = native_sizes(args[1], sizes, NATIVE_DIMS);
+    double a, b;
+    if (ndim < 0 || !parameters(NORMAL, options, &a, &b) || 2 * size_of(args[1], NPY_MAX_INTP / 4) < FEW_NORMALS)
+        Py_RETURN_NONE;
+    PyObject *whole = PyObject_GetAttr(args[2], draw_names[A_NUMPY]), *dtype = (PyObject *)PyArray_DescrFromType(number), *answer = NULL;
+    PyObject *first = PyFloat_FromDouble(a), *second = PyFloat_FromDouble(b / sqrt(2.0));
+    PyObject *shape = Py_BuildValue("(n)", (Py_ssize_t)(2 * size_of(args[1], NPY_MAX_INTP / 4)));
+    if (whole && dtype && first && second && shape) {
+        PyObject *const words[] = {args[3], draw_words, args[0], shape, dtype, first, second};
+        answer = PyObject_VectorcallMethod(draw_names[A_LEND], words, 7, NULL);
+    }
+    if (answer && answer != Py_None) {
+        PyArray_Dims dims = {sizes, ndim};
+        Py_INCREF(whole);
+        Py_SETREF(answer, PyArray_View((PyArrayObject *)answer, (PyArray_Descr *)whole, NULL));
+        if (answer)
+            Py_SETREF(answer, PyArray_Newshape((PyArrayObject *)answer, &dims, NPY_CORDER));
+    }
+    Py_XDECREF(whole);
+    Py_XDECREF(dtype);
+    Py_XDECREF(first);
+    Py_XDECREF(second);
+    Py_XDECREF(shape);
+    return answer;
+}
+
 /* An array of draws of (kind, shape, dtype, generator, **options), bit for bit those of the generator's own method; None where that has
    to make them, or to say what is wrong. */
 static PyObject *drawn(PyObject *const *args, const draw_options *options) {
@@ -105,6 +135,8 @@ static PyObject *drawn(PyObject *const *args, const draw_options *options) {
         return PyObject_VectorcallMethod(draw_names[A_LEND], given, 5, NULL);
     }
     const npy_intp count = kind == UNKNOWN ? -1 : size_of(shape, NPY_MAX_INTP);
+    if (kind == NORMAL && count > 0 && native_dtype_parts(args[2]) != TYPE_NONE)
+        return drawn_parts(args, options);
     if (count < 0 || !parameters(kind, options, &a, &b) ||
         (kind == PERMUTATION && (count < 2 || count > MOST_PLACES || PyTuple_GET_SIZE(shape) != 1)))
         Py_RETURN_NONE;

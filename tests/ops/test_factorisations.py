@@ -168,6 +168,15 @@ class TestNotFinite:
         with pytest.raises(RuntimeError, match=r"NaN|non-finite|not positive-definite"):
             getattr(linalg, name)(tc.full((3, 3), float("nan")))
 
+    @pytest.mark.parametrize("shape", [(3, 3), (20, 20), (40, 5), (5, 40)])
+    def test_infinite_matrices_have_no_singular_values(self, shape: tuple[int, int]) -> None:
+        """An infinity ends in the same error, for small matrices and those that are LAPACK's."""
+        x = normal(*shape)
+        x[1, 1] = float("inf")
+        for function in (linalg.svd, linalg.svdvals):
+            with pytest.raises(RuntimeError, match="non-finite"):
+                function(x)
+
     @pytest.mark.parametrize("name", ["det", "inv", "matrix_exp"])
     def test_spread(self, name: str) -> None:
         """Sums and products carry NaN on."""

@@ -17,8 +17,8 @@ static const struct {
 } ROUTINES[LAPACK_ROUTINES] = {
     [GETRF] = {"getrf", "getrf", 6, 6},    [GETRS] = {"getrs", "getrs", 9, 9},    [GETRI] = {"getri", "getri", 7, 7},
     [POTRF] = {"potrf", "potrf", 5, 5},    [POTRI] = {"potri", "potri", 5, 5},    [SYTRF] = {"sytrf", "sytrf", 8, 8},    [HETRF] = {NULL, "hetrf", 0, 8},
-    [SYTRS] = {"sytrs", "sytrs", 9, 9},    [HETRS] = {NULL, "hetrs", 0, 9},       [TRSM] = {"trsm", "trsm", 11, 11},
-    [GEQRF] = {"geqrf", "geqrf", 8, 8},    [ORGQR] = {"orgqr", "ungqr", 9, 9},    [ORMQR] = {"ormqr", "unmqr", 13, 13},
+    [SYTRS] = {"sytrs", "sytrs", 9, 9},    [HETRS] = {NULL, "hetrs", 0, 9},       [TRSM] = {"trsm", "trsm", 11, 11},     [GEMM] = {"gemm", "gemm", 13, 13},
+    [GEQRF] = {"geqrf", "geqrf", 8, 8},    [GEQP3] = {"geqp3", "geqp3", 9, 10},   [LAIC1] = {"laic1", "laic1", 9, 9},    [ORGQR] = {"orgqr", "ungqr", 9, 9},    [ORMQR] = {"ormqr", "unmqr", 13, 13},
     [GELS] = {"gels", "gels", 11, 11},     [GELSY] = {"gelsy", "gelsy", 13, 14},  [GELSD] = {"gelsd", "gelsd", 14, 15},
     [GELSS] = {"gelss", "gelss", 13, 14},  [GESDD] = {"gesdd", "gesdd", 14, 15},  [SYEVD] = {"syevd", "heevd", 11, 13},
     [GEEV] = {"geev", "geev", 14, 14},

@@ -1,4 +1,4 @@
-/* What is made of LAPACK's factors at once: Q and R, P, L and U, determinants, inverses; and least squares. */
+/* What is made of LAPACK's factors at once: Q and R, P, L and U, determinants, inverses. */
 #include "lapack.h"
 
 #include <math.h>
@@ -328,89 +328,6 @@ static PyObject *run_cholesky_inverse(const native_kernel *kernel, PyObject *con
     return lapack_finish(&job, lapack_count(&job.x), 2.0 * job.rows * job.rows * job.rows, made, 2, 2);
 }
 
-/* Least squares: `made` are the right sides' memory, as many rows as the longer side has. */
-
-static void call_least_squares(const lapack_job *job, char *a, char *b, const int *line, char *values, int *free_columns, int *rank,
-                               char *work, const int *room, char *reals, int *ints, int *info) {
-    const lapack_function call = LAPACK(job->routine, job->kind);
-    const int *m = &job->rows, *n = &job->columns, *k = &job->wide;
-    const float single = (float)job->number;
-    const void *rcond = job->kind & 1 ? (const void *)&job->number : (const void *)&single;
-    const bool two = lapack_complex(job->kind);
-    if (job->routine == GELS)
-        call("N", m, n, k, a, m, b, line, work, room, info);
-    else if (job->routine == GELSY && two)
-        call(m, n, k, a, m, b, line, free_columns, rcond, rank, work, room, reals, info);
-    else if (job->routine == GELSY)
-        call(m, n, k, a, m, b, line, free_columns, rcond, rank, work, room, info);
-    else if (job->routine == GELSD && two)
-        call(m, n, k, a, m, b, line, values, rcond, rank, work, room, reals, ints, info);
-    else if (job->routine == GELSD)
-        call(m, n, k, a, m, b, line, values, rcond, rank, work, room, ints, info);
-    else if (two)
-        call(m, n, k, a, m, b, line, values, rcond, rank, work, room, reals, info);
-    else
-        call(m, n, k, a, m, b, line, values, rcond, rank, work, room, info);
-}
-
-static void least_squares_one(const lapack_job *job, npy_intp i, char *scratch) {
-    const int line = job->rows > job->columns ? job->rows : job->columns;
-    char *reals = scratch + rounded(job->room.work * job->size), *ints = reals + rounded(job->room.reals * real_size(job));
-    char *free_columns = ints + rounded(job->room.ints * (npy_intp)sizeof(int)), *a = free_columns + rounded(job->columns * 4);
-    char *b = at(job->made, job, i, (npy_intp)line * job->wide), *values = job->values + i * job->least * real_size(job);
-    int rank = 0;
-    lapack_copy(&job->x, i, job->size, a, job->rows);
-    lapack_copy(&job->y, i, job->size, b, line);
-    for (npy_intp column = 0; column < job->wide; column++)
-        memset(b + (column * line + job->rows) * job->size, 0, (size_t)((line - job->rows) * job->size));
-    memset(values, 0, (size_t)(job->least * real_size(job)));
-    memset(free_columns, 0, (size_t)job->columns * 4);
-    call_least_squares(job, a, b, &line, values, (int *)free_columns, &rank, scratch, &job->room.work, reals, (int *)ints, job->info + i);
-    job->ranks[i] = rank;
-}
-
-static PyObject *run_lstsq(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
-    static const char *const DRIVERS[] = {"gels", "gelsy", "gelsd", "gelss"};
-    PyObject *options[LAPACK_OPTIONS];
-    lapack_job job = {.one = least_squares_one};
-    if (nargs != 2 || !lapack_options(args, nargs, kwnames, options) || !options[LAPACK_DRIVER] || !options[LAPACK_RCOND] ||
-        !PyUnicode_Check(options[LAPACK_DRIVER]) || !PyFloat_Check(options[LAPACK_RCOND]) || !lapack_begin(&job, args[0]) ||
-        lapack_read(args[1], 2, &job.y) != job.kind || job.y.rows != job.rows || job.y.batch != job.x.batch ||
-        memcmp(job.x.sizes, job.y.sizes, (size_t)job.x.batch * sizeof *job.x.sizes))
-        return NULL;
-    int driver = 0;
-    while (driver < 4 && PyUnicode_CompareWithASCIIString(options[LAPACK_DRIVER], DRIVERS[driver]))
-        driver++;
-    if (driver == 4)
-        return NULL;
-    job.routine = GELS + driver;
-    job.number = PyFloat_AS_DOUBLE(options[LAPACK_RCOND]);
-    job.wide = (int)job.y.columns;
-    const int line = job.rows > job.columns ? job.rows : job.columns;
-    if (!lapack_room_known(&job, job.rows, job.columns, job.wide, 0)) {
-        npy_cdouble answer, x, reals = {0};
-        const int ask = -1;
-        int info, ints = 0, free_column = 0, rank;
-        call_least_squares(&job, (char *)&x, (char *)&x, &line, (char *)&x, &free_column, &rank, (char *)&answer, &ask, (char *)&reals,
-                           &ints, &info);
-        const double asked = driver == 2 && lapack_complex(job.kind) ? real_at(&job, (char *)&reals) : 0;
-        lapack_room_keep(&job, &answer, asked > 5.0 * line ? (int)asked : 5 * line, ints);
-    }
-    job.scratch = rounded(job.room.work * job.size) + rounded(job.room.reals * real_size(&job)) +
-                  rounded(job.room.ints * (npy_intp)sizeof(int)) + rounded(job.columns * 4) +
-                  (npy_intp)job.rows * job.columns * job.size;
-    PyArrayObject *made[] = {lapack_new_matrices(&job.x, line, job.wide, job.kind), lapack_new_vectors(&job.x, -1, NPY_INT64),
-                             lapack_new_vectors(&job.x, job.least, lapack_number(lapack_real(job.kind))),
-                             lapack_new_vectors(&job.x, -1, NPY_INT32)};
-    if (made[0] && made[1] && made[2] && made[3]) {
-        job.made = PyArray_BYTES(made[0]);
-        job.ranks = (int64_t *)PyArray_DATA(made[1]);
-        job.values = PyArray_BYTES(made[2]);
-        job.info = (int *)PyArray_DATA(made[3]);
-    }
-    return lapack_finish(&job, lapack_count(&job.x), 8.0 * job.rows * job.columns * job.least, made, 4, 4);
-}
-
 const native_spec lapack_factors_kernels[] = {
     {"qr", run_qr, NULL},
     {"qr_triangle", run_qr, "alone"},
@@ -418,6 +335,5 @@ const native_spec lapack_factors_kernels[] = {
     {"determinant", run_determinant, NULL},
     {"log_determinant", run_determinant, "log"},
     {"cholesky_inverse", run_cholesky_inverse, NULL},
-    {"lstsq", run_lstsq, NULL},
     {NULL, NULL, NULL},
 };

@@ -200,7 +200,7 @@ KERNELS: dict[str, Facts] = {
     **_optional("lstsq", linalg.lstsq, (None, dtypes.int64, "real", dtypes.int32), (0,), stops=True),
     **_optional("determinant", lambda lu, pivots: lu[:-2]),
     **_optional("log_determinant", lambda lu, pivots: [lu[:-2], lu[:-2]], (None, "real")),
-    **_eager("cholesky_inverse qr unpack_lu"),
+    **_eager("cholesky_inverse qr qr_triangle unpack_lu"),
     **_optional("sparse_matmul", like.sparse_matmul, "last"),
     **_optional("fft_c2c", like.same, "complex"),
     **_optional("fft_r2c", lambda x, *, dims, **options: like.resized(x, dims[-1], x[dims[-1]] // 2 + 1), "complex"),

@@ -18,6 +18,7 @@ _INPUTS = {
     "silu": 1,
     "exp2": 1,
     "rsqrt": 1,
+    "reciprocal": 1,
     "logaddexp": 2,
     "add_scaled": 2,
     "addcmul": 3,

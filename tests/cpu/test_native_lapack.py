@@ -71,6 +71,7 @@ def test_factors_of_any_matrix(dtype, batch, size):
         for complete in (False, True):
             q, r = agree("qr", x, complete=complete)
             np.testing.assert_allclose(q @ r, x, 1e-4, 1e-4)
+        agree("qr_triangle", x)
         a, tau = agree("geqrf", x)
         if rows >= columns:
             agree("householder_product", a, tau)
@@ -94,6 +95,44 @@ def test_singular_values(dtype, batch, size):
             least = min(size)
             made = (got[2][..., :least] * got[0][..., None, :]) @ got[3][..., :least, :]
             np.testing.assert_allclose(made, x, 1e-4, 1e-4)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("size", [(11, 6), (12, 6), (33, 1), (100, 5), (3, 60, 17)])
+def test_singular_values_of_tall_matrices(dtype, size):
+    """The triangle of Q and R gives what LAPACK makes of the whole, to 8 roundings, of matrices as well whose squares leave the dtype's
+    range; where one is not finite, there is no answer."""
+    mine, twin = kernel("svd")
+    limits = np.finfo(dtype)
+    for scale in (1, limits.max / 64, limits.tiny * 64):
+        x = drawn(dtype, *size) * limits.dtype.type(scale)
+        for vectors in (False, True):
+            got, expected = mine(x, full=False, vectors=vectors), twin(x, full=False, vectors=vectors)
+            assert not got[1].any()
+            np.testing.assert_allclose(got[0], expected[0], 8 * limits.eps, 8 * limits.eps * expected[0].max())
+        u, vh = got[2], got[3]
+        np.testing.assert_allclose(u.conj().swapaxes(-1, -2) @ u, vh @ vh.conj().swapaxes(-1, -2), 0, 40 * limits.eps)
+        np.testing.assert_allclose((u * got[0][..., None, :]) @ vh, x, 0, 20 * limits.eps * float(got[0].max()))
+    for bad in (np.nan, np.inf):
+        x = drawn(dtype, *size)
+        x[..., 3, 0] = bad
+        assert (mine(x, full=False, vectors=True)[1] != 0).all()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("size", [(5, 5), (100, 5), (3, 60, 17)])
+def test_least_squares_of_any_rank(dtype, size):
+    """Solutions, ranks and values are the twin's where columns repeat, are zeros, are of very different sizes, or leave the range
+    when they are squared."""
+    right, limits = drawn(dtype, *size[:-1], 3, seed=6), np.finfo(dtype)
+    plain = drawn(dtype, *size)
+    twice, empty, graded = plain.copy(), plain.copy(), plain * np.logspace(0, -2, size[-1]).astype(limits.dtype)
+    twice[..., 1] = 2 * twice[..., 0]
+    empty[..., 2] = 0
+    for x, rank in ((plain, 0), (twice, -1), (empty, -1), (graded, 0), (plain * limits.dtype.type(limits.max / 64), 0)):
+        for driver in ("gelsy", "gelsd") if rank else ("gelsy", "gelsd", "gels"):
+            ranks = agree("lstsq", x, right, driver=driver, rcond=1e-5)[1]
+            assert driver == "gels" or (ranks == size[-1] + rank).all()
 
 
 @pytest.mark.parametrize(

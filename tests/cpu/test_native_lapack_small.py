@@ -63,6 +63,8 @@ def test_definite_matrices(dtype, n, upper):
     factor, info = agree("cholesky", x, upper=upper, exact=(1,))
     assert not info.any()
     whole = np.swapaxes(factor, 1, 2) @ factor if upper else factor @ np.swapaxes(factor, 1, 2)
+    for given in (factor, factor[:3], factor[0]):
+        agree("cholesky_inverse", given, upper=upper, exact=(1,))
     kept = ~np.isnan(x)
     np.testing.assert_allclose(whole[kept], x[kept], TOLERANCES[dtype] * 10, TOLERANCES[dtype] * 10)
     for row in range(n):
@@ -141,6 +143,8 @@ def test_a_batch_is_its_matrices(dtype, n):
         ("inverse", [x], {}),
         ("cholesky", [definite], {"upper": False}),
         ("cholesky", [definite], {"upper": True}),
+        ("cholesky_inverse", [definite], {"upper": False}),
+        ("cholesky_inverse", [definite], {"upper": True}),
         ("lu_solve", [lu, pivots, right], {"way": "N"}),
         ("lu_solve", [lu, pivots, right[:, ::-1, :1]], {"way": "T"}),
         *[
@@ -181,6 +185,15 @@ def test_orthogonal_factors(dtype, shape, complete):
             q.swapaxes(1, 2) @ q, np.broadcast_to(np.eye(q.shape[2]), (len(q), *q.shape[2:] * 2)), 0, tolerance
         )
         np.testing.assert_allclose(q @ r, given, tolerance, tolerance)
+        np.testing.assert_array_equal(kernel("qr_triangle")[0](given), r[:, : min(shape)])
+        a, taus = kernel("geqrf")[0](given)
+        for one, other in zip((a, taus), kernel("geqrf")[1](given), strict=True):
+            assert (one.dtype, one.shape) == (other.dtype, other.shape)
+            np.testing.assert_allclose(one, other, tolerance, tolerance)
+        wide = a[..., : min(shape)]
+        for factors in (taus, taus[..., :1]):
+            left, right = (run(wide, factors) for run in kernel("householder_product"))
+            np.testing.assert_allclose(left, right, tolerance, tolerance)
 
 
 @pytest.mark.parametrize("dtype", TOLERANCES)

@@ -18,7 +18,7 @@ DRAWS = {
     "uniform": ("uniform", {"low": -2.5, "high": 0.7}, ("float32", "float64", "complex128")),
     "narrow uniform": ("uniform", {"low": 1.0, "high": 1.0000001}, ("float32",)),
     "randn": ("normal", {}, ("float32", "float64", "float16", "bfloat16", "complex128")),
-    "normal": ("normal", {"mean": 3.3, "std": 0.1}, ("float32", "float64", "complex64")),
+    "normal": ("normal", {"mean": 3.3, "std": 0.1}, ("float32", "float64", "complex64", "complex128")),
     "bernoulli": ("bernoulli", {"probability": 0.3}, ("float32", "float64", "float16", "bfloat16")),
     "dropout": ("bernoulli", {"probability": 0.9, "one": 1 / 0.9}, ("float32", "float64")),
     "certain": ("bernoulli", {"probability": 1.0}, ("float32",)),
@@ -31,8 +31,8 @@ DRAWS = {
     "cauchy": ("cauchy", {}, ("float32", "float64", "float16", "bfloat16")),
     "wide cauchy": ("cauchy", {"median": -3.3, "sigma": 0.7}, ("float32", "float64")),
     "geometric": ("geometric", {"probability": 0.3}, ("float32", "float64", "int64", "float16", "bfloat16")),
-    "log_normal": ("log_normal", {}, ("float32", "float64", "float16")),
-    "huge log_normal": ("log_normal", {"mean": 80.0, "std": 9.0}, ("float32", "float64")),
+    "log_normal": ("log_normal", {}, ("float32", "float64", "float16", "bfloat16")),
+    "huge log_normal": ("log_normal", {"mean": 80.0, "std": 9.0}, ("float32", "float64", "float16")),
     "serial normal": ("serial_normal", {"mean": 0.3, "std": 1.7}, ("float32", "float64", "complex64")),
 }
 

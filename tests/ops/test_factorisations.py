@@ -125,6 +125,35 @@ class TestSingular:
         gradcheck(lambda a, b: linalg.pinv(a @ b.mT), [a, b])
         gradgradcheck(lambda a, b: linalg.pinv(a @ b.mT), [a, b])
 
+    @pytest.mark.parametrize("shape", [(4, 2), (3, 3), (2, 4), (2, 3, 2)])
+    def test_least_squares_have_derivatives(self, shape: tuple[int, ...]) -> None:
+        """Solutions are differentiable twice where the rank is full; where it is not, by what keeps it."""
+        a, b = normal(*shape).requires_grad_(), normal(*shape[:-1], 2).requires_grad_()
+        for driver in ("gelsy", "gels"):
+            gradcheck(lambda a, b, driver=driver: linalg.lstsq(a, b, driver=driver).solution, [a, b])
+            gradgradcheck(lambda a, b, driver=driver: linalg.lstsq(a, b, driver=driver).solution, [a, b])
+        left, right = normal(*shape[:-1], 1).requires_grad_(), normal(1, shape[-1]).requires_grad_()
+        gradcheck(lambda left, right: linalg.lstsq(left @ right, b.detach()).solution, [left, right])
+
+    @pytest.mark.parametrize("factor", [1.0, 0.7, 0.0])
+    def test_reflections_have_derivatives(self, factor: float) -> None:
+        """Products of reflections are differentiable twice, by factors too that reflect nothing, or not by right angles."""
+        a, tau = tc.geqrf(normal(4, 3))
+        a, tau, c = a.requires_grad_(), (factor * tau).requires_grad_(), normal(4, 4).requires_grad_()
+        gradcheck(linalg.householder_product, [a, tau])
+        gradgradcheck(linalg.householder_product, [a, tau])
+        for left, transpose in ((True, False), (True, True), (False, False), (False, True)):
+            gradcheck(lambda *given, how=(left, transpose): tc.ormqr(*given, *how), [a, tau, c])
+
+    @pytest.mark.parametrize("upper", [False, True])
+    def test_inverse_of_a_factor_has_derivatives(self, upper: bool) -> None:
+        """The inverse from a factor is differentiable twice, by the triangle that is read alone."""
+        factor = linalg.cholesky(definite(3), upper=upper).requires_grad_()
+        gradcheck(lambda x: tc.cholesky_inverse(x, upper), [factor])
+        gradgradcheck(lambda x: tc.cholesky_inverse(x, upper), [factor])
+        (g,) = tc.autograd.grad(tc.cholesky_inverse(factor, upper).sum(), [factor])
+        assert tc.equal(g, g.triu() if upper else g.tril())
+
     def test_condition_is_infinite(self) -> None:
         """A matrix without an inverse has an infinite condition in every norm with one."""
         assert linalg.cond(tc.zeros(2, 2), "fro").item() == float("inf")
@@ -138,6 +167,15 @@ class TestNotFinite:
         """Where no values can be found, the error says so, and the process lives on."""
         with pytest.raises(RuntimeError, match=r"NaN|non-finite|not positive-definite"):
             getattr(linalg, name)(tc.full((3, 3), float("nan")))
+
+    @pytest.mark.parametrize("shape", [(3, 3), (20, 20), (40, 5), (5, 40)])
+    def test_infinite_matrices_have_no_singular_values(self, shape: tuple[int, int]) -> None:
+        """An infinity ends in the same error, for small matrices and those that are LAPACK's."""
+        x = normal(*shape)
+        x[1, 1] = float("inf")
+        for function in (linalg.svd, linalg.svdvals):
+            with pytest.raises(RuntimeError, match="non-finite"):
+                function(x)
 
     @pytest.mark.parametrize("name", ["det", "inv", "matrix_exp"])
     def test_spread(self, name: str) -> None:

@@ -87,6 +87,14 @@ PyObject *native_complex_pair(int loop, PyObject *x, PyObject *y, PyObject *out)
     return computed(&(complex_op){loop, 2, GRAIN}, &run, (PyObject *const[]){x, y}, numbers, out);
 }
 
+static PyObject *run_reciprocal(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyObject *options[OPTIONS] = {NULL}, *one = NULL, *made = NULL;
+    if (nargs == 1 && (!kwnames || native_options(args, nargs, kwnames, names, 1, options)) && (one = PyFloat_FromDouble(1)))
+        made = native_complex_pair(COMPLEX_div, one, args[0], options[OUT]);
+    Py_XDECREF(one);
+    return made;
+}
+
 /* Powers; to the few that are products or quotients of one or two by those. */
 static PyObject *run_pow(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     static const complex_op any = {COMPLEX_pow, 2, 1 << 9};
@@ -213,6 +221,7 @@ const native_spec complex_formulas_kernels[] = {
     SPEC(lerp, 3, GRAIN / 2),
     SPEC(exp2, 1, 1 << 9),
     SPEC(rsqrt, 1, 1 << 9),
+    {"reciprocal_beneath", run_reciprocal, NULL, .ordered = true},
     {"pow_beneath", run_pow, NULL, .ordered = true},
     {"logcumsumexp_beneath", run_running, NULL},
     {"cumprod_beneath", run_running, "products"},

@@ -1,11 +1,13 @@
 /* LAPACK as SciPy hands it out to C, routine by routine: found at the first call, and run over batches of matrices on threads. */
 #include "lapack.h"
+#include "turn.h"
 
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
 DECLARE_LOOPS(lapack_small_loops, lapack_small_loops);
+DECLARE_LOOPS(turn_loops, turn_loops);
 
 lapack_function lapack_functions[LAPACK_ROUTINES][LAPACK_KINDS];
 
@@ -14,9 +16,9 @@ static const struct {
     int real_arguments, complex_arguments;
 } ROUTINES[LAPACK_ROUTINES] = {
     [GETRF] = {"getrf", "getrf", 6, 6},    [GETRS] = {"getrs", "getrs", 9, 9},    [GETRI] = {"getri", "getri", 7, 7},
-    [POTRF] = {"potrf", "potrf", 5, 5},    [SYTRF] = {"sytrf", "sytrf", 8, 8},    [HETRF] = {NULL, "hetrf", 0, 8},
-    [SYTRS] = {"sytrs", "sytrs", 9, 9},    [HETRS] = {NULL, "hetrs", 0, 9},       [TRSM] = {"trsm", "trsm", 11, 11},
-    [GEQRF] = {"geqrf", "geqrf", 8, 8},    [ORGQR] = {"orgqr", "ungqr", 9, 9},    [ORMQR] = {"ormqr", "unmqr", 13, 13},
+    [POTRF] = {"potrf", "potrf", 5, 5},    [POTRI] = {"potri", "potri", 5, 5},    [SYTRF] = {"sytrf", "sytrf", 8, 8},    [HETRF] = {NULL, "hetrf", 0, 8},
+    [SYTRS] = {"sytrs", "sytrs", 9, 9},    [HETRS] = {NULL, "hetrs", 0, 9},       [TRSM] = {"trsm", "trsm", 11, 11},     [GEMM] = {"gemm", "gemm", 13, 13},
+    [GEQRF] = {"geqrf", "geqrf", 8, 8},    [GEQP3] = {"geqp3", "geqp3", 9, 10},   [LAIC1] = {"laic1", "laic1", 9, 9},    [ORGQR] = {"orgqr", "ungqr", 9, 9},    [ORMQR] = {"ormqr", "unmqr", 13, 13},
     [GELS] = {"gels", "gels", 11, 11},     [GELSY] = {"gelsy", "gelsy", 13, 14},  [GELSD] = {"gelsd", "gelsd", 14, 15},
     [GELSS] = {"gelss", "gelss", 13, 14},  [GESDD] = {"gesdd", "gesdd", 14, 15},  [SYEVD] = {"syevd", "heevd", 11, 13},
     [GEEV] = {"geev", "geev", 14, 14},
@@ -226,25 +228,25 @@ char *lapack_at(const lapack_matrices *x, npy_intp i) {
     return at;
 }
 
-#define COPY(type)                                                                                            \
-    for (npy_intp column = 0; column < x->columns; column++) {                                                \
-        const char *from = at + column * x->column;                                                           \
-        type *one = (type *)to + column * line;                                                               \
-        for (npy_intp row = 0; row < x->rows; row++)                                                          \
-            one[row] = *(const type *)(from + row * x->row);                                                  \
-    }
-
 void lapack_copy(const lapack_matrices *x, npy_intp i, npy_intp size, char *to, npy_intp line) {
     const char *at = lapack_at(x, i);
     if (x->row == size)
         for (npy_intp column = 0; column < x->columns; column++)
             memcpy(to + column * line * size, at + column * x->column, (size_t)(x->rows * size));
-    else if (size == 4)
-        COPY(uint32_t)
-    else if (size == 8)
-        COPY(double)
+    else if (x->column == size && size <= 8)
+        PICK(turn_loops)->turn[size == 4 ? 2 : 3](at, x->row, to, line * size, x->columns, x->rows);
     else
-        COPY(npy_cdouble)
+        for (npy_intp column = 0; column < x->columns; column++)
+            for (npy_intp row = 0; row < x->rows; row++) {
+                const char *from = at + row * x->row + column * x->column;
+                char *const here = to + (column * line + row) * size;
+                if (size == 4)
+                    *(float *)here = *(const float *)from;
+                else if (size == 8)
+                    *(double *)here = *(const double *)from;
+                else
+                    *(npy_cdouble *)here = *(const npy_cdouble *)from;
+            }
 }
 
 lapack_group lapack_group_at(const lapack_matrices *x, npy_intp i, int count) {

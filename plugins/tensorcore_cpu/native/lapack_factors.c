@@ -1,4 +1,4 @@
-/* What is made of LAPACK's factors at once: Q and R, P, L and U, determinants, inverses; and least squares. */
+/* What is made of LAPACK's factors at once: Q and R, P, L and U, determinants, inverses. */
 #include "lapack.h"
 
 #include <math.h>
@@ -31,24 +31,28 @@ static void put(const lapack_job *job, char *to, double real, double imaginary) 
 static void triangle(const lapack_job *job, const char *from, npy_intp row, npy_intp column, char *to, npy_intp rows,
                      npy_intp columns, bool upper) {
     const npy_intp size = job->size;
-    for (npy_intp i = 0; i < rows; i++)
-        for (npy_intp j = 0; j < columns; j++, to += size)
-            if (upper ? i <= j : i > j)
-                memcpy(to, from + i * row + j * column, (size_t)size);
-            else
-                memset(to, 0, (size_t)size);
+    const lapack_matrices turned = {.data = (char *)from, .rows = columns, .columns = rows, .row = column, .column = row};
+    lapack_copy(&turned, 0, size, to, columns);
+    for (npy_intp i = 0; i < rows; i++, to += columns * size) {
+        const npy_intp first = upper ? 0 : i, end = upper && i < columns ? i : columns;
+        if (first < end)
+            memset(to + first * size, 0, (size_t)((end - first) * size));
+    }
 }
 
-/* Q and R: `wide` columns of Q and rows of R, `made` and `more`. */
+/* Q and R: `wide` columns of Q and rows of R, `made` and `more`; R alone where there is no `made`. */
 
 static void qr_one(const lapack_job *job, npy_intp i, char *scratch) {
     const npy_intp rows = job->rows, columns = job->columns;
-    char *q = at(job->made, job, i, rows * job->wide), *a = scratch + rounded(job->room.work * job->size);
+    char *a = scratch + rounded(job->room.work * job->size);
     char *taus = a + rounded(rows * columns * job->size);
     int info;
     lapack_copy(&job->x, i, job->size, a, rows);
     LAPACK(GEQRF, job->kind)(&job->rows, &job->columns, a, &job->rows, taus, scratch, &job->room.work, &info);
     triangle(job, a, job->size, rows * job->size, at(job->more, job, i, job->wide * columns), job->wide, columns, true);
+    if (!job->made)
+        return;
+    char *q = at(job->made, job, i, rows * job->wide);
     memcpy(q, a, (size_t)(rows * job->least * job->size));
     memset(at(q, job, 1, rows * job->least), 0, (size_t)(rows * (job->wide - job->least) * job->size));
     LAPACK(ORGQR, job->kind)(&job->rows, &job->wide, &job->least, q, &job->rows, taus, scratch, &job->room.work, &info);
@@ -57,15 +61,17 @@ static void qr_one(const lapack_job *job, npy_intp i, char *scratch) {
 /* Those whose squares are out of range go through LAPACK, which scales them. */
 static unsigned qr_together(const lapack_job *job, npy_intp i, int count) {
     const lapack_group group = lapack_group_at(&job->x, i, count);
-    return job->lanes->qr_together(&group, job->rows, job->columns, job->wide, at(job->made, job, i, (npy_intp)job->rows * job->wide),
+    return job->lanes->qr_together(&group, job->rows, job->columns, job->wide,
+                                   job->made ? at(job->made, job, i, (npy_intp)job->rows * job->wide) : NULL,
                                    at(job->more, job, i, (npy_intp)job->wide * job->columns));
 }
 
 static PyObject *run_qr(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     PyObject *options[LAPACK_OPTIONS];
     lapack_job job = {.one = qr_one, .routine = GEQRF};
-    bool complete;
-    if (nargs != 1 || !lapack_options(args, nargs, kwnames, options) || !lapack_bool(options[LAPACK_COMPLETE], &complete) ||
+    const bool alone = kernel->data != NULL;
+    bool complete = false;
+    if (nargs != 1 || (alone ? kwnames != NULL : !lapack_options(args, nargs, kwnames, options) || !lapack_bool(options[LAPACK_COMPLETE], &complete)) ||
         !lapack_begin(&job, args[0]))
         return NULL;
     job.wide = complete ? job.rows : job.least;
@@ -80,13 +86,13 @@ static PyObject *run_qr(const native_kernel *kernel, PyObject *const *args, Py_s
         lapack_room_keep(&job, more ? &second : &first, 0, 0);
     }
     job.scratch = rounded(job.room.work * job.size) + rounded((npy_intp)job.rows * job.columns * job.size) + job.least * job.size;
-    PyArrayObject *made[] = {lapack_new_matrices(&job.x, job.rows, job.wide, job.kind),
+    PyArrayObject *made[] = {alone ? NULL : lapack_new_matrices(&job.x, job.rows, job.wide, job.kind),
                              lapack_new_rows(&job.x, job.wide, job.columns, job.kind)};
-    if (made[0] && made[1]) {
-        job.made = PyArray_BYTES(made[0]);
+    if ((alone || made[0]) && made[1]) {
+        job.made = alone ? NULL : PyArray_BYTES(made[0]);
         job.more = PyArray_BYTES(made[1]);
     }
-    return lapack_finish(&job, count, 4.0 * job.rows * job.columns * job.least, made, 2, 2);
+    return lapack_finish(&job, count, (alone ? 2.0 : 4.0) * job.rows * job.columns * job.least, made + alone, 2 - alone, 2 - alone);
 }
 
 /* Factors and row swaps: x and z. */
@@ -218,25 +224,58 @@ static PyObject *run_determinant(const native_kernel *kernel, PyObject *const *a
     return lapack_finish(&job, count, 10.0 * job.rows, made, logarithm ? 2 : 1, logarithm ? 2 : 1);
 }
 
-/* The inverse of a matrix from its triangular factor: two systems with the identity, info is where the first zero is. */
+/* The inverse of a matrix from its triangular factor; info is where the first zero is. */
+
+/* Answers whether LAPACK takes the factor, whose diagonal has no zeros and is real there; for others two systems with the identity are solved. */
+static bool find_zero(const lapack_job *job, npy_intp i) {
+    const char *factor = lapack_at(&job->x, i);
+    bool real = true;
+    job->info[i] = 0;
+    for (npy_intp k = job->rows; k-- > 0;) {
+        const char *x = factor + k * (job->x.row + job->x.column);
+        if (real_at(job, x) == 0 && imaginary_at(job, x) == 0)
+            job->info[i] = (int)k + 1;
+        real = real && imaginary_at(job, x) == 0;
+    }
+    return real && !job->info[i];
+}
+
+static void put_unit(const lapack_job *job, char *made) {
+    const npy_intp n = job->rows;
+    memset(made, 0, (size_t)(n * n * job->size));
+    for (npy_intp k = 0; k < n; k++)
+        put(job, made + k * (n + 1) * job->size, 1, 0);
+}
+
+/* The other triangle of a Hermitian matrix. */
+static void mirror(const lapack_job *job, char *made, bool upper, char *turned) {
+    const npy_intp n = job->rows, size = job->size;
+    lapack_copy(&(lapack_matrices){.data = made, .rows = n, .columns = n, .row = n * size, .column = size}, 0, size, turned, n);
+    for (npy_intp j = 0; j < n; j++) {
+        const npy_intp first = upper ? j + 1 : 0, end = upper ? n : j;
+        for (npy_intp k = first; k < end && lapack_complex(job->kind); k++)
+            put(job, turned + (j * n + k) * size, real_at(job, turned + (j * n + k) * size), -imaginary_at(job, turned + (j * n + k) * size));
+        memcpy(made + (j * n + first) * size, turned + (j * n + first) * size, (size_t)((end - first) * size));
+    }
+}
 
 static void inverse_one(const lapack_job *job, npy_intp i, char *scratch) {
     static const double ONE[2] = {1, 0};
     static const float ONE_F32[2] = {1, 0};
     const npy_intp n = job->rows;
-    int line;
+    int line, info;
     const void *one = job->kind & 1 ? (const void *)ONE : (const void *)ONE_F32;
-    const char *factor = lapack_columns(&job->x, i, job->size, scratch, &line), *adjoint = lapack_complex(job->kind) ? "C" : "T";
+    const char *adjoint = lapack_complex(job->kind) ? "C" : "T";
     char *made = at(job->made, job, i, n * n);
     const bool upper = job->options[0] == 'U';
-    memset(made, 0, (size_t)(n * n * job->size));
-    job->info[i] = 0;
-    for (npy_intp k = n; k-- > 0;) {
-        const char *x = factor + k * (line + 1) * job->size;
-        put(job, made + k * (n + 1) * job->size, 1, 0);
-        if (real_at(job, x) == 0 && imaginary_at(job, x) == 0)
-            job->info[i] = (int)k + 1;
+    if (find_zero(job, i) && !job->small) {
+        lapack_copy(&job->x, i, job->size, made, n);
+        LAPACK(POTRI, job->kind)(job->options, &job->rows, made, &job->rows, &info);
+        mirror(job, made, upper, scratch);
+        return;
     }
+    const char *factor = lapack_columns(&job->x, i, job->size, scratch, &line);
+    put_unit(job, made);
     if (job->small) { /* by the loops that solve_triangular has, of the factor and of the factor turned over */
         char *turned = scratch + n * n * job->size;
         for (npy_intp j = 0; j < n; j++)
@@ -251,6 +290,25 @@ static void inverse_one(const lapack_job *job, npy_intp i, char *scratch) {
                                 &job->rows);
 }
 
+static unsigned inverse_together(const lapack_job *job, npy_intp i, int count) {
+    double unit[LAPACK_TOGETHER * LAPACK_TOGETHER];
+    const npy_intp n = job->rows;
+    const bool upper = job->options[0] == 'U';
+    char *made = at(job->made, job, i, n * n);
+    const lapack_group group = lapack_group_at(&job->x, i, count);
+    lapack_group right = {.row = job->size, .column = n * job->size, .count = count};
+    put_unit(job, (char *)unit);
+    for (int m = 0; m < LAPACK_LANES; m++)
+        right.at[m] = (char *)unit;
+    job->lanes->solve_together(&group, (int)n, upper, upper, false, NULL, &right, (int)n, made);
+    for (int m = 0; m < LAPACK_LANES; m++)
+        right.at[m] = at(made, job, m < count ? m : count - 1, n * n);
+    job->lanes->solve_together(&group, (int)n, upper, !upper, false, NULL, &right, (int)n, made);
+    for (int m = 0; m < count; m++)
+        find_zero(job, i + m);
+    return 0;
+}
+
 static PyObject *run_cholesky_inverse(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     PyObject *options[LAPACK_OPTIONS];
     lapack_job job = {.one = inverse_one};
@@ -260,6 +318,7 @@ static PyObject *run_cholesky_inverse(const native_kernel *kernel, PyObject *con
         return NULL;
     job.options[0] = upper ? 'U' : 'L';
     job.small = lapack_small_of(&job, job.rows);
+    lapack_side_by_side(&job, inverse_together, job.rows, lapack_count(&job.x));
     job.scratch = 2 * (npy_intp)job.rows * job.rows * job.size;
     PyArrayObject *made[] = {lapack_new_matrices(&job.x, job.rows, job.rows, job.kind), lapack_new_vectors(&job.x, -1, NPY_INT32)};
     if (made[0] && made[1]) {
@@ -269,95 +328,12 @@ static PyObject *run_cholesky_inverse(const native_kernel *kernel, PyObject *con
     return lapack_finish(&job, lapack_count(&job.x), 2.0 * job.rows * job.rows * job.rows, made, 2, 2);
 }
 
-/* Least squares: `made` are the right sides' memory, as many rows as the longer side has. */
-
-static void call_least_squares(const lapack_job *job, char *a, char *b, const int *line, char *values, int *free_columns, int *rank,
-                               char *work, const int *room, char *reals, int *ints, int *info) {
-    const lapack_function call = LAPACK(job->routine, job->kind);
-    const int *m = &job->rows, *n = &job->columns, *k = &job->wide;
-    const float single = (float)job->number;
-    const void *rcond = job->kind & 1 ? (const void *)&job->number : (const void *)&single;
-    const bool two = lapack_complex(job->kind);
-    if (job->routine == GELS)
-        call("N", m, n, k, a, m, b, line, work, room, info);
-    else if (job->routine == GELSY && two)
-        call(m, n, k, a, m, b, line, free_columns, rcond, rank, work, room, reals, info);
-    else if (job->routine == GELSY)
-        call(m, n, k, a, m, b, line, free_columns, rcond, rank, work, room, info);
-    else if (job->routine == GELSD && two)
-        call(m, n, k, a, m, b, line, values, rcond, rank, work, room, reals, ints, info);
-    else if (job->routine == GELSD)
-        call(m, n, k, a, m, b, line, values, rcond, rank, work, room, ints, info);
-    else if (two)
-        call(m, n, k, a, m, b, line, values, rcond, rank, work, room, reals, info);
-    else
-        call(m, n, k, a, m, b, line, values, rcond, rank, work, room, info);
-}
-
-static void least_squares_one(const lapack_job *job, npy_intp i, char *scratch) {
-    const int line = job->rows > job->columns ? job->rows : job->columns;
-    char *reals = scratch + rounded(job->room.work * job->size), *ints = reals + rounded(job->room.reals * real_size(job));
-    char *free_columns = ints + rounded(job->room.ints * (npy_intp)sizeof(int)), *a = free_columns + rounded(job->columns * 4);
-    char *b = at(job->made, job, i, (npy_intp)line * job->wide), *values = job->values + i * job->least * real_size(job);
-    int rank = 0;
-    lapack_copy(&job->x, i, job->size, a, job->rows);
-    lapack_copy(&job->y, i, job->size, b, line);
-    for (npy_intp column = 0; column < job->wide; column++)
-        memset(b + (column * line + job->rows) * job->size, 0, (size_t)((line - job->rows) * job->size));
-    memset(values, 0, (size_t)(job->least * real_size(job)));
-    memset(free_columns, 0, (size_t)job->columns * 4);
-    call_least_squares(job, a, b, &line, values, (int *)free_columns, &rank, scratch, &job->room.work, reals, (int *)ints, job->info + i);
-    job->ranks[i] = rank;
-}
-
-static PyObject *run_lstsq(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
-    static const char *const DRIVERS[] = {"gels", "gelsy", "gelsd", "gelss"};
-    PyObject *options[LAPACK_OPTIONS];
-    lapack_job job = {.one = least_squares_one};
-    if (nargs != 2 || !lapack_options(args, nargs, kwnames, options) || !options[LAPACK_DRIVER] || !options[LAPACK_RCOND] ||
-        !PyUnicode_Check(options[LAPACK_DRIVER]) || !PyFloat_Check(options[LAPACK_RCOND]) || !lapack_begin(&job, args[0]) ||
-        lapack_read(args[1], 2, &job.y) != job.kind || job.y.rows != job.rows || job.y.batch != job.x.batch ||
-        memcmp(job.x.sizes, job.y.sizes, (size_t)job.x.batch * sizeof *job.x.sizes))
-        return NULL;
-    int driver = 0;
-    while (driver < 4 && PyUnicode_CompareWithASCIIString(options[LAPACK_DRIVER], DRIVERS[driver]))
-        driver++;
-    if (driver == 4)
-        return NULL;
-    job.routine = GELS + driver;
-    job.number = PyFloat_AS_DOUBLE(options[LAPACK_RCOND]);
-    job.wide = (int)job.y.columns;
-    const int line = job.rows > job.columns ? job.rows : job.columns;
-    if (!lapack_room_known(&job, job.rows, job.columns, job.wide, 0)) {
-        npy_cdouble answer, x, reals = {0};
-        const int ask = -1;
-        int info, ints = 0, free_column = 0, rank;
-        call_least_squares(&job, (char *)&x, (char *)&x, &line, (char *)&x, &free_column, &rank, (char *)&answer, &ask, (char *)&reals,
-                           &ints, &info);
-        const double asked = driver == 2 && lapack_complex(job.kind) ? real_at(&job, (char *)&reals) : 0;
-        lapack_room_keep(&job, &answer, asked > 5.0 * line ? (int)asked : 5 * line, ints);
-    }
-    job.scratch = rounded(job.room.work * job.size) + rounded(job.room.reals * real_size(&job)) +
-                  rounded(job.room.ints * (npy_intp)sizeof(int)) + rounded(job.columns * 4) +
-                  (npy_intp)job.rows * job.columns * job.size;
-    PyArrayObject *made[] = {lapack_new_matrices(&job.x, line, job.wide, job.kind), lapack_new_vectors(&job.x, -1, NPY_INT64),
-                             lapack_new_vectors(&job.x, job.least, lapack_number(lapack_real(job.kind))),
-                             lapack_new_vectors(&job.x, -1, NPY_INT32)};
-    if (made[0] && made[1] && made[2] && made[3]) {
-        job.made = PyArray_BYTES(made[0]);
-        job.ranks = (int64_t *)PyArray_DATA(made[1]);
-        job.values = PyArray_BYTES(made[2]);
-        job.info = (int *)PyArray_DATA(made[3]);
-    }
-    return lapack_finish(&job, lapack_count(&job.x), 8.0 * job.rows * job.columns * job.least, made, 4, 4);
-}
-
 const native_spec lapack_factors_kernels[] = {
     {"qr", run_qr, NULL},
+    {"qr_triangle", run_qr, "alone"},
     {"unpack_lu", run_unpack_lu, NULL},
     {"determinant", run_determinant, NULL},
     {"log_determinant", run_determinant, "log"},
     {"cholesky_inverse", run_cholesky_inverse, NULL},
-    {"lstsq", run_lstsq, NULL},
     {NULL, NULL, NULL},
 };

@@ -42,8 +42,12 @@ typedef struct {
     /* By a triangle, or by one turned over; or, where there are row swaps, by the factors. */
     void (*solve_together)(const lapack_group *of, int n, bool upper, bool turned, bool unit, const lapack_group *swaps,
                            const lapack_group *right, int columns, void *made);
-    /* `wide` columns of Q, column after column, and rows of R, row after row. */
+    /* `wide` columns of Q, column after column, where there is room for them, and rows of R, row after row. */
     unsigned (*qr_together)(const lapack_group *of, int rows, int columns, int wide, void *q, void *r);
+    /* geqrf. */
+    unsigned (*reflections_together)(const lapack_group *of, int rows, int columns, void *made, void *taus);
+    /* orgqr, of `wide` reflections. */
+    void (*product_together)(const lapack_group *of, const lapack_group *taus, int rows, int columns, int wide, void *made);
     /* Of symmetric ones, of which a triangle is read: values from the smallest on, with vectors, column after column, where there is room. */
     unsigned (*eigh_together)(const lapack_group *of, int n, bool upper, void *values, void *vectors);
     /* Singular values from the largest on, with as many columns of U and rows of the adjoint of V, both column after column. */

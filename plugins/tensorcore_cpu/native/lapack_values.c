@@ -1,4 +1,4 @@
-/* Orthogonal factors of matrices, least squares, singular values and eigenvalues, by LAPACK. */
+/* Orthogonal factors of matrices, singular values and eigenvalues, by LAPACK. */
 #include "lapack.h"
 
 #include <math.h>
@@ -24,6 +24,7 @@ static int real_of(const lapack_job *job, const void *number) {
 }
 
 static const int ASK = -1;
+enum { IS_NAN = -4 }; /* gesdd's answer */
 
 /* Householder's reflections */
 
@@ -35,10 +36,18 @@ static void geqrf_one(const lapack_job *job, npy_intp i, char *scratch) {
                              &job->room.work, &info);
 }
 
+/* Those whose squares are out of range go through LAPACK, which scales them. */
+static unsigned geqrf_together(const lapack_job *job, npy_intp i, int count) {
+    const lapack_group group = lapack_group_at(&job->x, i, count);
+    return job->lanes->reflections_together(&group, job->rows, job->columns, at(job->made, job, i, (npy_intp)job->rows * job->columns),
+                                            at(job->more, job, i, job->least));
+}
+
 static PyObject *run_geqrf(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     lapack_job job = {.one = geqrf_one, .routine = GEQRF};
     if (nargs != 1 || kwnames || !lapack_begin(&job, args[0]))
         return NULL;
+    lapack_side_by_side(&job, geqrf_together, job.rows > job.columns ? job.rows : job.columns, lapack_count(&job.x));
     if (!lapack_room_known(&job, job.rows, job.columns, 0, 0)) {
         npy_cdouble answer, x;
         int info;
@@ -68,6 +77,13 @@ static void product_one(const lapack_job *job, npy_intp i, char *scratch) {
     LAPACK(ORGQR, job->kind)(&job->rows, &job->columns, &job->wide, made, &job->rows, taus, scratch, &job->room.work, &info);
 }
 
+static unsigned product_together(const lapack_job *job, npy_intp i, int count) {
+    const lapack_group group = lapack_group_at(&job->x, i, count), factors = lapack_group_at(&job->z, i, count);
+    job->lanes->product_together(&group, &factors, job->rows, job->columns, job->wide,
+                                 at(job->made, job, i, (npy_intp)job->rows * job->columns));
+    return 0;
+}
+
 /* The reflections' factors of a job: false where they are not for LAPACK. */
 static bool read_factors(lapack_job *job, PyObject *factors, npy_intp *count) {
     if (lapack_read(factors, 1, &job->z) != job->kind || !lapack_join(&job->x, &job->z, count))
@@ -82,6 +98,7 @@ static PyObject *run_householder_product(const native_kernel *kernel, PyObject *
     npy_intp count;
     if (nargs != 2 || kwnames || !lapack_begin(&job, args[0]) || job.rows < job.columns || !read_factors(&job, args[1], &count))
         return NULL;
+    lapack_side_by_side(&job, product_together, job.rows, count);
     if (!lapack_room_known(&job, job.rows, job.columns, job.wide, 0)) {
         npy_cdouble answer, x;
         int info;
@@ -131,7 +148,59 @@ static PyObject *run_ormqr(const native_kernel *kernel, PyObject *const *args, P
     return lapack_finish(&job, count, 4.0 * rows * columns * job.wide, &made, 1, 1);
 }
 
+/* Whether all numbers of a matrix are smaller than that; NaN is not. */
+static bool all_below(const lapack_job *job, const char *x, double limit) {
+    const npy_intp count = (npy_intp)job->rows * job->columns * (lapack_complex(job->kind) ? 2 : 1);
+    const float single = (float)limit;
+    int odd = 0;
+    if (job->kind & 1)
+        for (npy_intp k = 0; k < count; k++)
+            odd |= !(fabs(((const double *)x)[k]) < limit);
+    else
+        for (npy_intp k = 0; k < count; k++)
+            odd |= !(fabsf(((const float *)x)[k]) < single);
+    return !odd;
+}
+
 /* Singular values: `made` is U, `more` the adjoint of V. */
+
+/* Of a matrix of `rows`, whose columns, and those of U, are `line` apart. */
+static void call_svd(const lapack_job *job, const int *rows, char *x, const int *line, char *values, char *u, char *vh, const int *right,
+                     char *scratch, int *info) {
+    int *ints = ints_of(job, scratch);
+    if (lapack_complex(job->kind))
+        LAPACK(GESDD, job->kind)(job->options, rows, &job->columns, x, line, values, u, line, vh, right, scratch, &job->room.work,
+                                 reals_of(job, scratch), ints, info);
+    else
+        LAPACK(GESDD, job->kind)(job->options, rows, &job->columns, x, line, values, u, line, vh, right, scratch, &job->room.work,
+                                 ints, info);
+}
+
+/* So many more rows than columns that LAPACK begins with Q and R. Here that is done first, because LAPACK looks at the matrix it is given
+   for its largest number, element after element, which takes longer than to factor one of ten columns. */
+static bool is_tall(const lapack_job *job) { return job->options[0] != 'A' && 6.0 * job->rows >= 11.0 * job->columns; }
+
+/* False where the triangle is not finite, or has no answer: the matrix is for LAPACK then, which scales it. */
+static bool svd_by_triangle(const lapack_job *job, npy_intp i, char *x, char *values, char *u, char *vh, char *scratch) {
+    const npy_intp rows = job->rows, n = job->columns, size = job->size;
+    const bool vectors = job->options[0] != 'N';
+    static const double ONE[2] = {1, 0}, ZERO[2] = {0, 0};
+    static const float ONE_F32[2] = {1, 0};
+    const void *one = job->kind & 1 ? (const void *)ONE : (const void *)ONE_F32;
+    char *r = x + rows * n * size, *inner = r + n * n * size, *taus = inner + n * n * size;
+    int info;
+    LAPACK(GEQRF, job->kind)(&job->rows, &job->columns, x, &job->rows, taus, scratch, &job->room.work, &info);
+    for (npy_intp j = 0; j < n; j++) {
+        memcpy(r + j * n * size, x + j * rows * size, (size_t)((j + 1) * size));
+        memset(r + (j * n + j + 1) * size, 0, (size_t)((n - j - 1) * size));
+    }
+    call_svd(job, &job->columns, r, &job->columns, values, inner, vectors ? vh : r, &job->columns, scratch, job->info + i);
+    if (job->info[i] || !vectors)
+        return !job->info[i];
+    LAPACK(ORGQR, job->kind)(&job->rows, &job->columns, &job->columns, x, &job->rows, taus, scratch, &job->room.work, &info);
+    LAPACK(GEMM, job->kind)("N", "N", &job->rows, &job->columns, &job->columns, one, x, &job->rows, inner, &job->columns, ZERO, u, &job->rows);
+    return true;
+}
 
 static void svd_one(const lapack_job *job, npy_intp i, char *scratch) {
     const bool vectors = job->options[0] != 'N', full = job->options[0] == 'A';
@@ -139,14 +208,18 @@ static void svd_one(const lapack_job *job, npy_intp i, char *scratch) {
     char *x = rest_of(job, scratch), *values = job->values + i * job->least * real_size(job);
     char *u = vectors ? at(job->made, job, i, (npy_intp)job->rows * left) : x;
     char *vh = vectors ? at(job->more, job, i, (npy_intp)right * job->columns) : x;
-    int *info = job->info + i, *ints = ints_of(job, scratch);
     lapack_copy(&job->x, i, job->size, x, job->rows);
-    if (lapack_complex(job->kind))
-        LAPACK(GESDD, job->kind)(job->options, &job->rows, &job->columns, x, &job->rows, values, u, &job->rows, vh, &right, scratch,
-                                 &job->room.work, reals_of(job, scratch), ints, info);
-    else
-        LAPACK(GESDD, job->kind)(job->options, &job->rows, &job->columns, x, &job->rows, values, u, &job->rows, vh, &right, scratch,
-                                 &job->room.work, ints, info);
+    if (!all_below(job, x, INFINITY)) { /* LAPACK says so of NaN, and never ends with infinities */
+        job->info[i] = IS_NAN;
+        return;
+    }
+    const double large = job->kind & 1 ? 1e280 : 1e28; /* LAPACK scales matrices of such numbers, and of the smallest */
+    if (is_tall(job) && all_below(job, x, large) && !all_below(job, x, 1 / large)) {
+        if (svd_by_triangle(job, i, x, values, u, vh, scratch))
+            return;
+        lapack_copy(&job->x, i, job->size, x, job->rows);
+    }
+    call_svd(job, &job->rows, x, &job->rows, values, u, vh, &right, scratch, job->info + i);
 }
 
 /* Those that have no answer there, or none that is exact enough, go through LAPACK. */
@@ -186,7 +259,7 @@ static PyObject *run_svd(const native_kernel *kernel, PyObject *const *args, Py_
         lapack_by_rotations(&job, svd_together, matrices);
     if (!lapack_room_known(&job, job.rows, job.columns, job.options[0], 0))
         ask_svd(&job);
-    set_scratch(&job, (npy_intp)job.rows * job.columns * job.size);
+    set_scratch(&job, ((npy_intp)job.rows + (is_tall(&job) ? 2 * job.columns + 1 : 0)) * job.columns * job.size);
     PyArrayObject *made[4] = {lapack_new_vectors(&job.x, job.least, lapack_number(lapack_real(job.kind))),
                               lapack_new_vectors(&job.x, -1, NPY_INT32)};
     if (vectors) {
@@ -264,14 +337,6 @@ static PyObject *run_eigh(const native_kernel *kernel, PyObject *const *args, Py
 
 enum { FAILED = -1 };
 
-static bool all_finite(const lapack_job *job, const char *x) {
-    const npy_intp count = (npy_intp)job->rows * job->rows * (lapack_complex(job->kind) ? 2 : 1);
-    for (npy_intp k = 0; k < count; k++)
-        if (!isfinite(job->kind & 1 ? ((const double *)x)[k] : ((const float *)x)[k]))
-            return false;
-    return true;
-}
-
 /* LAPACK's pairs of columns are the real and the imaginary part of a vector and its conjugate. */
 #define PAIRED(name, type)                                                                                    \
     static void name(npy_intp n, const char *found, const char *packed, char *values, char *vectors) {        \
@@ -313,7 +378,7 @@ static void eig_one(const lapack_job *job, npy_intp i, char *scratch) {
     char *x = rest_of(job, scratch), *found = x + rounded(square), *packed = found + rounded(2 * n * job->size);
     char *values = job->values + i * n * made_size, *made = vectors ? job->made + i * n * n * made_size : NULL;
     lapack_copy(&job->x, i, job->size, x, n);
-    if (!all_finite(job, x)) {
+    if (!all_below(job, x, INFINITY)) {
         const npy_intp count = 2 * n;
         for (npy_intp k = 0; k < count + (vectors ? count * n : 0); k++) {
             char *to = k < count ? values : made;

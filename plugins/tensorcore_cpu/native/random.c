@@ -330,6 +330,21 @@ static PyObject *serial_normals(PyObject *capsule, PyObject *kept, PyObject *kin
     return both;
 }
 
+/* Such an answer whose floats become a shorter type; takes the reference. */
+static PyObject *narrowed(PyObject *both, native_type type) {
+    PyArrayObject *wide = both ? (PyArrayObject *)PyTuple_GET_ITEM(both, 0) : NULL;
+    PyArrayObject *made = wide ? native_empty(PyArray_NDIM(wide), PyArray_DIMS(wide), type) : NULL;
+    PyObject *answer = NULL;
+    if (made) {
+        char *const data[] = {PyArray_BYTES(wide), PyArray_BYTES(made)};
+        PICK(cast_loops)->cast[TYPE_F32][type](data, (const ptrdiff_t[]){4, 2}, PyArray_SIZE(wide));
+        answer = PyTuple_Pack(2, made, PyTuple_GET_ITEM(both, 1));
+    }
+    Py_XDECREF(made);
+    Py_XDECREF(both);
+    return answer;
+}
+
 /* (capsule, kept, kind, shape, dtype, mean, deviation) -> an array and the second of the last pair of normals, or None where there is
    none left over: float64 normals one by one, the `kept` one first unless it is None. None where these are not drawn here. */
 PyObject *native_serial_normals(PyObject *module, PyObject *const *args, Py_ssize_t nargs) {
@@ -338,13 +353,16 @@ PyObject *native_serial_normals(PyObject *module, PyObject *const *args, Py_ssiz
     if (nargs != 7 || !PyCapsule_CheckExact(args[0]))
         return PyErr_Format(PyExc_TypeError, "serial_normals: expected a capsule and six more arguments, got %zd in all", nargs);
     const int ndim = native_sizes(args[3], shape, NATIVE_DIMS);
-    const native_type type = native_descr_type(args[4]);
+    native_type type = native_descr_type(args[4]);
+    const native_type wanted = type;
+    type = native_is_half(wanted) ? TYPE_F32 : wanted;
     for (int i = 0; i < ndim; i++)
         count = shape[i] > 0 && count <= NPY_MAX_INTP / 16 / shape[i] ? count * shape[i] : 0;
     if (ndim < 0 || count < 1 || (type != TYPE_F32 && type != TYPE_F64) || !native_double(args[5], &mean) ||
         !native_double(args[6], &deviation) || (args[1] != Py_None && !PyFloat_CheckExact(args[1])))
         Py_RETURN_NONE;
-    return serial_normals(args[0], args[1], args[2], type, native_empty(ndim, shape, type), mean, deviation);
+    PyObject *both = serial_normals(args[0], args[1], args[2], type, native_empty(ndim, shape, type), mean, deviation);
+    return type == wanted ? both : narrowed(both, wanted);
 }
 
 /* (capsule, kept, array, kind, mean, deviation) -> the same of the array, over which they are drawn. */

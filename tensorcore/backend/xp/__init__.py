@@ -53,7 +53,7 @@ LATE = {
         "solve_triangular svd unpack_pivots",
         "margins": "multi_margin_loss multi_margin_loss_backward multilabel_margin_loss multilabel_margin_loss_backward",
         "resample": "grid_sample grid_sample_backward",
-        "factors": "cholesky_inverse determinant log_determinant qr unpack_lu",
+        "factors": "cholesky_inverse determinant log_determinant qr qr_triangle unpack_lu",
         "recurrent": "lstm_steps gru_steps rnn_steps lstm_steps_backward gru_steps_backward rnn_steps_backward",
         "sparse": "sparse_matmul sparse_matmul_backward",
         "sequence": "attention attention_backward ctc_loss ctc_loss_backward",

@@ -38,6 +38,11 @@ def qr(x: Native, *, complete: bool) -> tuple[Native, Native]:
     return householder_product(whole, tau), np.triu(a[..., :size, :])
 
 
+def qr_triangle(x: Native) -> Native:
+    """The triangle R alone."""
+    return np.triu(_geqrf(x)[0][..., : min(x.shape[-2:]), :])
+
+
 def unpack_lu(lu: Native, pivots: Native | None) -> tuple[Native | None, Native, Native]:
     """P, L and U from both factors in one matrix and the rows that were swapped; P is None where those are."""
     rows, columns = lu.shape[-2:]
@@ -82,5 +87,5 @@ def cholesky_inverse(x: Native, *, upper: bool) -> tuple[Native, Native]:
 
 
 _KERNELS: dict[str, Kernel] = {function.__name__: function for function in (
-    qr, unpack_lu, determinant, log_determinant, cholesky_inverse,
+    qr, qr_triangle, unpack_lu, determinant, log_determinant, cholesky_inverse,
 )}  # fmt: skip

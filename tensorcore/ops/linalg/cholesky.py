@@ -23,6 +23,7 @@ from tensorcore.ops.linalg.matrices import (
 )
 from tensorcore.ops.linalg.triangular import solved
 from tensorcore.ops.operands import check_tensors
+from tensorcore.ops.record import record
 from tensorcore.ops.reductions.reduce import return_type, stored
 from tensorcore.ops.samples import linalg as samples
 from tensorcore.tensor import Tensor, new_tensor
@@ -106,16 +107,30 @@ def _solution(L: Tensor, B: Tensor, upper: bool) -> Tensor:
     return solved(second, solved(first, B, upper=False), upper=True)
 
 
+# With the inverse C of L L^H, dC = -C (dL L^H + L dL^H) C.
+
+
+def _of_factor(g: Tensor, L: Tensor, out: Tensor, upper: bool) -> Tensor:
+    inner = out @ (g + g.mH) @ out
+    return -(L @ inner).triu() if upper else -(inner @ L).tril()
+
+
+_inverse = Op("cholesky_inverse", "L", "The inverse from a factor.", register=False, backward_name="CholeskyInverseBackward0",
+              grads=dict(L=_of_factor))  # fmt: skip
+
+
 @operation(samples=samples.factor)
 def cholesky_inverse(L: Tensor, upper: bool = False, *, out: Tensor | None = None) -> Tensor:
     """The inverse of A from its factor. Raises LinAlgError for a zero on the diagonal."""
     op = "cholesky_inverse"
     size = check_square(op, L)[-1]
-    kernel = L.device.kernels["cholesky_inverse"] if type(L) is Tensor and not is_recorded(L) else None
+    kernel = L.device.kernels["cholesky_inverse"] if type(L) is Tensor else None
     if kernel:
         native, info = kernel(L.native, upper=bool(upper))
         made = new_tensor(native, L.dtype, L.device)
         _refuse_zero(op, new_tensor(info, dtypes.int32, L.device))
+        if L.node is not None and is_recorded(L):
+            record(_inverse, (L,), {"upper": bool(upper)}, made)
         return made if out is None else stored(op, made, out)  # type: ignore[no-any-return]
     if L.device.capabilities.values and size:
         zero = (L.detach().diagonal(0, -2, -1) == 0).int()  # type: ignore[attr-defined]

@@ -9,7 +9,7 @@ from tensorcore.ops.calls import apply
 from tensorcore.ops.define import Op, without_derivative
 from tensorcore.ops.fused import Fused
 from tensorcore.ops.kinds import operation
-from tensorcore.ops.linalg.matrices import check_matrix, check_same, identity, is_recorded, twin
+from tensorcore.ops.linalg.matrices import check_matrix, check_same, identity, is_recorded, nothing, twin
 from tensorcore.ops.linalg.triangular import solved
 from tensorcore.ops.record import record
 from tensorcore.ops.reductions.reduce import return_type, stored
@@ -37,25 +37,33 @@ def geqrf(input: Tensor, *, out: Any = None) -> Any:
 
 
 # Products of reflections I - tau v v^H, where v has a 1 on the diagonal and the vectors of ``a`` below it.
+# Schreiber and Van Loan, "A storage-efficient WY representation for products of Householder transformations" (1989): the product of
+# all is I - V T V^H, and T the inverse of diag(1 / tau) + what V^H V has above its diagonal. That holds for any tau.
 
 
 def _reflected(a: Tensor, tau: Tensor, c: Tensor, left: bool, transpose: bool) -> Tensor:
-    """The reflections applied one after the other."""
-    count, size = tau.native.shape[-1], c.native.shape[-2 if left else -1]
-    vectors = a[..., :count].tril(-1) + identity(a, a.native.shape[-2], count)
-    if transpose:
-        tau = tau.conj()  # type: ignore[attr-defined]
-    # Q is the product in the order of the columns: from the left its last factor comes first, its adjoint's first one.
-    for i in range(count) if left == transpose else reversed(range(count)):
-        v, factor = vectors[..., :size, i : i + 1], tau[..., i : i + 1].unsqueeze(-1)
-        c = c - factor * (v @ (v.mH @ c)) if left else c - factor * ((c @ v) @ v.mH)
-    return c
+    """The product with all reflections at once."""
+    rows, count = a.native.shape[-2], tau.native.shape[-1]
+    vectors = a[..., :count].tril(-1) + identity(a, rows, count)
+    if left:
+        return c - _blocked(vectors, tau, vectors.mH @ c, transpose)
+    return c - _blocked(vectors, tau, (c @ vectors).mH, not transpose).mH  # type: ignore[no-any-return]
+
+
+def _blocked(vectors: Tensor, tau: Tensor, x: Tensor, adjoint: bool) -> Tensor:
+    """V T x, or V T^H x, by the triangle diag(tau) T^-1, whose diagonal is 1: no tau is divided by."""
+    factors = tau.unsqueeze(-1)  # type: ignore[attr-defined]
+    triangle = factors * (vectors.mH @ vectors)
+    if adjoint:
+        return vectors @ (factors.conj() * solved(triangle.mH, x, upper=False, unitriangular=True))
+    return vectors @ solved(triangle, factors * x, upper=True, unitriangular=True)  # type: ignore[no-any-return]
 
 
 def _whole(a: Tensor, tau: Tensor) -> Tensor:
     rows, columns = a.native.shape[-2:]
-    unit = identity(a, rows, columns).expand((*a.native.shape[:-2], rows, columns))  # type: ignore[attr-defined]
-    return _reflected(a, tau, unit, True, False)
+    unit = identity(a, rows, columns)
+    vectors = a[..., : tau.native.shape[-1]].tril(-1) + unit[:, : tau.native.shape[-1]]
+    return unit - _blocked(vectors, tau, vectors.mH[..., :columns], False)  # type: ignore[no-any-return]
 
 
 _product = Fused("householder_product", "input tau", "The product of Householder's reflections.", _whole,
@@ -187,6 +195,12 @@ def qr(A: Tensor, mode: str = "reduced", *, out: Any = None) -> Any:
     if mode != "r" and type(A) is Tensor and A.device.kernels["qr"] and rows and columns:
         native = A.device.kernels["qr"](A.native, complete=mode == "complete")
         made = [new_tensor(one, A.dtype, A.device) for one in native]
+        if A.node is not None and is_recorded(A):
+            record(_qr, (A,), {"mode": mode}, made)
+        return _Qr(*made) if out is None else stored("linalg.qr", _Qr(*made), out)
+    if mode == "r" and type(A) is Tensor and A.device.kernels["qr_triangle"] and rows and columns:
+        triangle = new_tensor(A.device.kernels["qr_triangle"](A.native), A.dtype, A.device)
+        made = [nothing(A, A.dtype), triangle]
         if A.node is not None and is_recorded(A):
             record(_qr, (A,), {"mode": mode}, made)
         return _Qr(*made) if out is None else stored("linalg.qr", _Qr(*made), out)

@@ -25,6 +25,8 @@ from tensorcore.ops.linalg.matrices import (
     stretched,
     twin,
 )
+from tensorcore.ops.linalg.qr import qr
+from tensorcore.ops.linalg.triangular import solved
 from tensorcore.ops.operands import anywhere, check_tensors
 from tensorcore.ops.pointwise.choice import where
 from tensorcore.ops.record import record
@@ -216,18 +218,46 @@ def pinv(A: Tensor, rcond: Any = None, hermitian: bool = False, *, atol: Any = N
 _DRIVERS = ("gels", "gelsy", "gelsd", "gelss")
 
 
-def _of_solution(g: list[Tensor | None], A: Tensor, B: Tensor, rcond: float) -> Tensor | None:
+def _by_triangle(A: Tensor, short: Tensor) -> tuple[Tensor, Tensor]:
+    """The triangle R of A, or of its adjoint where that is taller, and the adjoint of A's pseudo-inverse times ``short``."""
+    rows, columns = A.native.shape[-2:]
+    q, r = qr(A if rows >= columns else A.mH)
+    if rows >= columns:
+        return r, q @ solved(r.mH, short, upper=False, left=True)
+    return r, solved(r, q.mH @ short, upper=True, left=True)
+
+
+def _is_full(A: Tensor, rank: Tensor, driver: str) -> bool:
+    return driver == "gels" or not anywhere(rank != min(A.native.shape[-2:]))
+
+
+def _of_solution(
+    g: list[Tensor | None], A: Tensor, B: Tensor, out: tuple[Tensor, ...], rcond: float, driver: str
+) -> Tensor | None:
     if g[0] is None:
         return None
-    short = g[0][..., : A.native.shape[-1], :]
+    rows, columns = A.native.shape[-2:]
+    short = g[0][..., :columns, :]
+    if _is_full(A, out[1], driver):
+        solution = out[0][..., :columns, :]
+        r, turned = _by_triangle(A, short)
+        made = -turned @ solution.mH
+        if rows > columns:  # what is left of B, along the solutions with A^H A
+            return made + (B - A @ solution) @ solved(r, solved(r.mH, short, upper=False), upper=True).mH
+        if rows < columns:
+            around = solved(r, solved(r.mH, B, upper=False), upper=True)
+            return made + around @ (short - A.mH @ turned).mH
+        return made
     inverse = pseudo_inverse("linalg.lstsq", A, None, rcond, False)
     return _pinv_gradient(short @ B.mH, A, inverse)
 
 
-def _of_right(g: list[Tensor | None], A: Tensor, rcond: float) -> Tensor | None:
+def _of_right(g: list[Tensor | None], A: Tensor, out: tuple[Tensor, ...], rcond: float, driver: str) -> Tensor | None:
     if g[0] is None:
         return None
     short = g[0][..., : A.native.shape[-1], :]
+    if _is_full(A, out[1], driver):
+        return _by_triangle(A, short)[1]
     return pseudo_inverse("linalg.lstsq", A, None, rcond, False).mH @ short
 
 

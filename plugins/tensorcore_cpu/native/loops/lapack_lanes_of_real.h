@@ -242,15 +242,12 @@ ALWAYS_INLINE void F(reflect)(const V *v, V tau, int k, int rows, V *columns, in
     }
 }
 
-/* As LAPACK's geqr2 and org2r, with their signs. */
-static unsigned F(qr_together)(const lapack_group *of, int rows, int columns, int wide, void *q, void *r) {
+/* As LAPACK's geqr2, with its signs. */
+ALWAYS_INLINE VI F(reflections)(V *a, int rows, int columns, V *taus) {
     const VI sign = (VI){0} + (INT)(sizeof(REAL) == 4 ? INT32_MIN : INT64_MIN);
     const REAL largest = (REAL)(sizeof(REAL) == 4 ? 1e30 : 1e290), smallest = (REAL)(sizeof(REAL) == 4 ? 1e-25 : 1e-270);
-    const int least = rows < columns ? rows : columns;
-    V a[rows * columns], made[wide * (rows > columns ? rows : columns)], taus[LAPACK_TOGETHER];
     VI odd = {0};
-    F(take_in)(of, rows, columns, a, made);
-    for (int k = 0; k < least; k++) {
+    for (int k = 0; k < (rows < columns ? rows : columns); k++) {
         V *const v = a + k * rows;
         const V first = v[k];
         V squares = first * first;
@@ -271,15 +268,48 @@ static unsigned F(qr_together)(const lapack_group *of, int rows, int columns, in
             v[i] *= by;
         F(reflect)(v, taus[k], k, rows, v + rows, columns - k - 1);
     }
+    return odd;
+}
+
+/* As org2r. */
+ALWAYS_INLINE void F(product)(const V *a, const V *taus, int rows, int columns, int wide, V *made) {
+    for (int j = 0; j < columns; j++)
+        for (int i = 0; i < rows; i++)
+            made[j * rows + i] = (V){0} + (REAL)(i == j);
+    for (int k = wide - 1; k >= 0; k--)
+        F(reflect)(a + k * rows, taus[k], k, rows, made + k * rows, columns - k);
+}
+
+static unsigned F(reflections_together)(const lapack_group *of, int rows, int columns, void *made, void *taus) {
+    V a[rows * columns], room[rows * columns], factors[LAPACK_TOGETHER];
+    const int least = rows < columns ? rows : columns;
+    F(take_in)(of, rows, columns, a, room);
+    const VI odd = F(reflections)(a, rows, columns, factors);
+    F(give_out)(a, rows * columns, of->count, made, rows * columns);
+    F(give_out)(factors, least, of->count, taus, least);
+    return F(bits_of)(odd, of->count);
+}
+
+static void F(product_together)(const lapack_group *of, const lapack_group *taus, int rows, int columns, int wide, void *made) {
+    V a[rows * columns], room[rows * columns], factors[LAPACK_TOGETHER];
+    F(take_in)(taus, wide, 1, factors, room);
+    F(take_in)(of, rows, columns, a, room);
+    F(product)(a, factors, rows, columns, wide, room);
+    F(give_out)(room, rows * columns, of->count, made, rows * columns);
+}
+
+static unsigned F(qr_together)(const lapack_group *of, int rows, int columns, int wide, void *q, void *r) {
+    const int least = rows < columns ? rows : columns;
+    V a[rows * columns], made[wide * (rows > columns ? rows : columns)], taus[LAPACK_TOGETHER];
+    F(take_in)(of, rows, columns, a, made);
+    const VI odd = F(reflections)(a, rows, columns, taus);
     for (int j = 0; j < wide; j++)
         for (int i = 0; i < columns; i++)
             made[j * columns + i] = j <= i && j < least ? a[i * rows + j] : (V){0};
     F(give_out)(made, wide * columns, of->count, r, wide * columns);
-    for (int j = 0; j < wide; j++)
-        for (int i = 0; i < rows; i++)
-            made[j * rows + i] = (V){0} + (REAL)(i == j);
-    for (int k = least - 1; k >= 0; k--)
-        F(reflect)(a + k * rows, taus[k], k, rows, made + k * rows, wide - k);
-    F(give_out)(made, rows * wide, of->count, q, rows * wide);
+    if (q) {
+        F(product)(a, taus, rows, wide, least, made);
+        F(give_out)(made, rows * wide, of->count, q, rows * wide);
+    }
     return F(bits_of)(odd, of->count);
 }

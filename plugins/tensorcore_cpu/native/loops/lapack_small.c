@@ -46,6 +46,6 @@ enum { MOST_WIDE = LAPACK_SMALL, AT_ONCE = 4, RIGHT = 16, SWEEPS = 24 };
 
 #define LOOPS(suffix, lanes)                                                                                                  \
     {lu_##suffix, lu_solve_##suffix, lu_inverse_##suffix, triangular_##suffix, triangular_line_##suffix, cholesky_##suffix, lanes, lu_together_##suffix, \
-     inverse_together_##suffix, cholesky_together_##suffix, solve_together_##suffix, qr_together_##suffix, eigh_together_##suffix, svd_together_##suffix}
+     inverse_together_##suffix, cholesky_together_##suffix, solve_together_##suffix, qr_together_##suffix, reflections_together_##suffix, product_together_##suffix, eigh_together_##suffix, svd_together_##suffix}
 
 const lapack_small_loops ISA(lapack_small_loops) = {.real = {LOOPS(f32, LANES_F32), LOOPS(f64, LANES_F64)}};

@@ -18,6 +18,7 @@ enum {
     TOGETHER = 6,         /* so many tiles: 512 to 512 channels, 4x4, took 2.9 times as long one by one */
     WIDE_BYTES = 2 << 20, /* of weights: more of them come from memory again and again */
     WIDE_POSITIONS = 96,  /* that go over the weights together */
+    FEW = 4,              /* pieces of a thread */
     SPLIT = 2,            /* sums of vectors that take as long as copying one element */
     PACK = 1 << 15,       /* weights whose packing is worth a thread */
 };
@@ -54,10 +55,10 @@ bool wide_fits(const convolution *c) {
 
 static double filled(ptrdiff_t count, ptrdiff_t unit) { return (double)((count + unit - 1) / unit * unit) / (double)count; }
 
-/* Copying every second element takes next to nothing; longer steps go element by element. */
+/* What copying the elements of all phases apart adds to a sum. */
 static double split_of(const convolution *c) {
     const double elements = (double)(real_of(c)->lanes * conv_product(c->stride)) / (double)(c->outs * c->taps);
-    return c->stride[2] > 2 ? SPLIT * elements : 0;
+    return c->stride[2] > 1 ? SPLIT * elements : 0;
 }
 
 /* The cheapest way by what was measured on a Zen 4, as times of a sum whose vectors are full and whose operands lie in the first
@@ -100,13 +101,14 @@ static void wide_body(void *context, npy_intp begin, npy_intp end) {
 
 static bool run_wide(conv_job *job, const conv_real_loops *real) {
     tiles_work work = {job, real, false};
-    const ptrdiff_t inner = job->channels * job->taps;
+    const ptrdiff_t inner = job->channels * job->taps, rows = job->count * job->counts[0] * job->counts[1], threads = native_threads();
     job->together = at_least(1, WIDE_POSITIONS / job->counts[2]);
     job->pieces = at_least(1, job->counts[2] / WIDE_POSITIONS);
+    if (threads > 1 && job->pieces > 1 && rows * job->pieces < FEW * threads)
+        job->pieces *= 2; /* so that the threads end together */
     const ptrdiff_t each = inner * job->outs * (job->counts[2] / job->pieces) / 16 + 1;
     native_parallel(real->wide_outs(job->outs), PACK / (inner * real->columns) + 1, wide_pack_body, &work);
-    native_parallel(job->count * job->counts[0] * job->counts[1] * job->pieces,
-                    (WORK / (each * job->together) + 1) * job->together, wide_body, &work);
+    native_parallel(rows * job->pieces, (WORK / (each * job->together) + 1) * job->together, wide_body, &work);
     return !work.failed;
 }
 

@@ -80,6 +80,11 @@ CALLS = {
     "few channels, short rows": (3, 1, 2, 16, (6, 5), (5, 3), (1, 2), (4, 2), (1, 1)),
     "few channels, no padding": (1, 1, 4, 64, (5, 29), (2, 4), (3, 1), (0, 0), (1, 1)),
     "few channels on a line": (2, 1, 3, 16, (61,), (5,), (2,), (7,), (1,)),
+    "long steps": (3, 1, 4, 16, (41, 36), (8, 8), (4, 4), (0, 0), (1, 1)),
+    "long steps, paddings": (2, 2, 3, 20, (23, 31), (5, 7), (3, 5), (2, 3), (1, 2)),
+    "long steps on a long line": (2, 1, 3, 33, (1311,), (10,), (5,), (3,), (1,)),
+    "steps of two on a long line": (3, 1, 6, 32, (617,), (3,), (2,), (1,), (1,)),
+    "long rows of a picture": (2, 1, 8, 32, (3, 199), (1, 3), (1, 1), (0, 1), (1, 1)),
     "volume in groups": (1, 2, 2, 9, (4, 5, 20), (3, 1, 3), (2, 1, 2), (1, 1, 2), (1, 1, 2)),
 }
 KERNELS = ("conv", "conv_input_gradient", "conv_weight_gradient")

@@ -23,6 +23,7 @@ SOME = (
     "windows as large as images", "windows as large as images, steps", "windows as large as volumes", "images of one window",
     "steps of two, many taps", "three by three, odd sizes", "three by three in groups",
     "three by three, steps of two, odd sizes", "three by three, steps of two in groups", "three by three, steps of two, paddings",
+    "long steps", "long steps, paddings", "long steps on a long line", "steps of two on a long line", "long rows of a picture",
 )  # fmt: skip
 
 

@@ -33,8 +33,9 @@ typedef struct {
     ptrdiff_t outs, counts[3];
     ptrdiff_t made_image, made_out, made_step[3];
     void *packed;                           /* room for the weights side by side, see packed_size */
-    bool wide;                              /* vectors of outs; move[2] is then the stride, and at most 2 */
-    ptrdiff_t together, shares;             /* tiles that go over the weights at once, and what the room for their copies is cut into */
+    bool wide;                              /* vectors of outs; move[2] is then the stride */
+    ptrdiff_t together, shares, pieces;     /* tiles that go over the weights at once, what the room for their copies is cut into, and
+                                               each row of outputs */
 } conv_job;
 
 /* made[o, c, t] = sum over images and positions of sent[image, o, position] * images[image, c, position + t]. */
@@ -102,7 +103,7 @@ typedef struct {
     ptrdiff_t (*wide_outs)(ptrdiff_t outs); /* blocks of outs */
     void (*wide_pack)(const conv_job *job, ptrdiff_t begin, ptrdiff_t end); /* counts those */
     ptrdiff_t (*wide_room)(const conv_job *job);
-    void (*wide)(const conv_job *job, void *room, ptrdiff_t begin, ptrdiff_t end); /* counts rows of outputs */
+    void (*wide)(const conv_job *job, void *room, ptrdiff_t begin, ptrdiff_t end); /* counts pieces of rows of outputs */
     ptrdiff_t plane_strip;                  /* rows of outputs that are made together, half as many with steps of two */
     ptrdiff_t (*planes_room)(const conv_planes *job);
     void (*planes)(const conv_planes *job, void *room, ptrdiff_t begin, ptrdiff_t end); /* counts strips */

@@ -18,6 +18,8 @@ enum {
     TOGETHER = 6,         /* so many tiles: 512 to 512 channels, 4x4, took 2.9 times as long one by one */
     WIDE_BYTES = 2 << 20, /* of weights: more of them come from memory again and again */
     WIDE_POSITIONS = 96,  /* that go over the weights together */
+    FEW = 4,              /* pieces of a thread */
+    SPLIT = 2,            /* sums of vectors that take as long as copying one element */
     PACK = 1 << 15,       /* weights whose packing is worth a thread */
 };
 
@@ -48,15 +50,22 @@ static void direct_body(void *context, npy_intp begin, npy_intp end) {
 }
 
 bool wide_fits(const convolution *c) {
-    return c->wanted == CONV_SUMS && c->stride[2] <= 2 && c->counts[2] >= real_of(c)->wide_least;
+    return c->wanted == CONV_SUMS && c->counts[2] >= real_of(c)->wide_least;
 }
 
 static double filled(ptrdiff_t count, ptrdiff_t unit) { return (double)((count + unit - 1) / unit * unit) / (double)count; }
 
+/* What copying the elements of all phases apart adds to a sum. */
+static double split_of(const convolution *c) {
+    const double elements = (double)(real_of(c)->lanes * conv_product(c->stride)) / (double)(c->outs * c->taps);
+    return c->stride[2] > 1 ? SPLIT * elements : 0;
+}
+
 /* The cheapest way by what was measured on a Zen 4, as times of a sum whose vectors are full and whose operands lie in the first
    cache. Windows that are read where they lie leave lanes empty behind each row, and wait for the second cache unless many taps
-   use what comes; copies cost cycles for each run of a tile's positions, which all outs share. */
-static taps_way cheapest(const conv_job *job, const conv_real_loops *real, bool wide) {
+   use what comes; copies cost cycles for each run of a tile's positions, which all outs share. `split` is what it takes to bring what
+   lies under one tap side by side, where the windows' step is not one: wide sums do without. */
+static taps_way cheapest(const conv_job *job, const conv_real_loops *real, bool wide, double split) {
     const ptrdiff_t width = job->counts[2], whole = job->outs / real->rows * real->rows;
     const double outs = (double)job->outs, vectors = (double)(real->columns / real->lanes);
     const double lines = (double)(job->channels * job->taps) / (double)job->row_taps * (vectors + 1);
@@ -64,8 +73,8 @@ static taps_way cheapest(const conv_job *job, const conv_real_loops *real, bool 
     ptrdiff_t rest = job->outs > whole ? 2 : 0;
     while (whole + rest < job->outs)
         rest = 2 * rest < real->rows ? 2 * rest : real->rows;
-    const double direct = filled(width, real->lanes) * (double)(whole + rest) / outs * (1 + 1.5 * missing / (double)job->row_taps);
-    const double tiles = 1 + (12.5 + 2.5 * (double)real->columns / (double)width) / (vectors * outs);
+    const double direct = filled(width, real->lanes) * (double)(whole + rest) / outs * (1 + 1.5 * missing / (double)job->row_taps) + split;
+    const double tiles = 1 + (12.5 + 2.5 * (double)real->columns / (double)width) / (vectors * outs) + split;
     const double sideways = wide ? 1.07 * filled(job->outs, real->lanes) : HUGE_VAL;
     return sideways <= direct && sideways <= tiles ? TAPS_WIDE : direct <= tiles ? TAPS_DIRECT : TAPS_TILES;
 }
@@ -92,11 +101,14 @@ static void wide_body(void *context, npy_intp begin, npy_intp end) {
 
 static bool run_wide(conv_job *job, const conv_real_loops *real) {
     tiles_work work = {job, real, false};
-    const ptrdiff_t inner = job->channels * job->taps, each = inner * job->outs * job->counts[2] / 16 + 1;
+    const ptrdiff_t inner = job->channels * job->taps, rows = job->count * job->counts[0] * job->counts[1], threads = native_threads();
     job->together = at_least(1, WIDE_POSITIONS / job->counts[2]);
+    job->pieces = at_least(1, job->counts[2] / WIDE_POSITIONS);
+    if (threads > 1 && job->pieces > 1 && rows * job->pieces < FEW * threads)
+        job->pieces *= 2; /* so that the threads end together */
+    const ptrdiff_t each = inner * job->outs * (job->counts[2] / job->pieces) / 16 + 1;
     native_parallel(real->wide_outs(job->outs), PACK / (inner * real->columns) + 1, wide_pack_body, &work);
-    native_parallel(job->count * job->counts[0] * job->counts[1], (WORK / (each * job->together) + 1) * job->together, wide_body,
-                    &work);
+    native_parallel(rows * job->pieces, (WORK / (each * job->together) + 1) * job->together, wide_body, &work);
     return !work.failed;
 }
 
@@ -110,7 +122,7 @@ static bool run(conv_job *job, const conv_real_loops *real, size_t size, taps_wa
         return run_wide(job, real);
     const ptrdiff_t tiles = (job->count * positions + real->columns - 1) / real->columns, threads = native_threads();
     const ptrdiff_t rounds = (tiles + threads * TOGETHER - 1) / (threads * TOGETHER);
-    const bool direct = (how == TAPS_BY_RULE ? cheapest(job, real, false) : how) == TAPS_DIRECT;
+    const bool direct = (how == TAPS_BY_RULE ? cheapest(job, real, false, 0) : how) == TAPS_DIRECT;
     const bool large = job->outs * inner * (ptrdiff_t)size > WEIGHT_BYTES;
     job->together = large ? (tiles + threads * rounds - 1) / (threads * rounds) : 1;
     job->shares = large ? TOGETHER : 1; /* whatever the threads are: sums are then made in one order */
@@ -185,7 +197,8 @@ static bool make_sums(const convolution *c, taps_way how) {
     for (ptrdiff_t t = 0; t < c->taps; t++)
         straight[t] = t;
     if (how == TAPS_BY_RULE)
-        how = cheapest(&job, real_of(c), wide_fits(c) && c->outs * c->channels * c->taps * (ptrdiff_t)c->size <= WIDE_BYTES);
+        how = cheapest(&job, real_of(c), wide_fits(c) && c->outs * c->channels * c->taps * (ptrdiff_t)c->size <= WIDE_BYTES,
+                       split_of(c));
     job.wide = how == TAPS_WIDE;
     const void *padded = conv_windows(&all, c, &m, offsets, job.move, !job.wide, job.wide);
     groups_work work = {.job = &job, .real = real_of(c), .size = c->size, .how = how,

@@ -85,10 +85,7 @@ def elementwise(
         compute = promote(*values)
         if floats and compute.kind in ("bool", "integer"):
             compute = dtypes.get_default_dtype()
-        if compute not in takes:
-            raise UnsupportedDtype(
-                f'{name}: "{name}" not implemented for {compute.name}, got a tensor of it; convert it with .to(...)'
-            )
+        check_taken(name, compute, takes)
         return compute, dtypes.bool_ if gives == "bool" else compute.to_real() if reals else compute
 
     op.dtypes = dtypes_of  # type: ignore[attr-defined]
@@ -191,15 +188,20 @@ def install(
     return function
 
 
+def check_taken(name: str, compute: dtype, takes: frozenset[dtype]) -> None:
+    """Raise UnsupportedDtype for a dtype that an op does not compute in."""
+    if compute not in takes:
+        raise UnsupportedDtype(
+            f'{name}: "{name}" not implemented for {compute.name}, got a tensor of it; convert it with .to(...)'
+        )
+
+
 def computes_in(name: str, *values: Any, takes: frozenset[dtype] = FLOATING) -> dtype:
     """The dtype that an op of these tensors and numbers computes in where integers become the default floating one."""
     compute = result_type(*values)
     if compute.kind in ("bool", "integer"):
         compute = dtypes.get_default_dtype()
-    if compute not in takes:
-        raise UnsupportedDtype(
-            f'{name}: "{name}" not implemented for {compute.name}, got a tensor of it; convert it with .to(...)'
-        )
+    check_taken(name, compute, takes)
     return compute
 
 

@@ -10,8 +10,8 @@ from tensorcore.ops import samples
 from tensorcore.ops.calls import apply, apply_into
 from tensorcore.ops.define import Op
 from tensorcore.ops.indexing.scatter import gather
-from tensorcore.ops.kinds import BOOL, REAL, operation
-from tensorcore.ops.operands import check_tensors
+from tensorcore.ops.kinds import BOOL, FLOATING, REAL, check_taken, operation
+from tensorcore.ops.operands import check_tensors, result_type
 from tensorcore.ops.output import store
 from tensorcore.ops.record import record
 from tensorcore.ops.reductions.reduce import stored
@@ -41,12 +41,14 @@ def searchsorted(sorted_sequence: Tensor, input: Any, *, out_int32: bool = False
         check_tensors("searchsorted", sorted_sequence=sorted_sequence)
     if side not in (None, "left", "right"):
         raise ShapeError(f"searchsorted: side can only be 'left' or 'right' but got {side!r}; pass one of them")
+    if not isinstance(input, Tensor) and dtypes.kind_of(input) is None:
+        raise ArgumentTypeError(
+            f"searchsorted: expected input to be a Tensor or a number, got {input!r}; wrap it in torch.tensor(...)"
+        )
+    compute = result_type(sorted_sequence, input)
+    check_taken("searchsorted", compute, REAL - BOOL)
     if not isinstance(input, Tensor):
-        if dtypes.kind_of(input) is None:
-            raise ArgumentTypeError(
-                f"searchsorted: expected input to be a Tensor or a number, got {input!r}; wrap it in torch.tensor(...)"
-            )
-        input = sorted_sequence.new_full((), input)
+        input = sorted_sequence.new_full((), input, dtype=compute if compute in FLOATING else dtypes.int64)
     shape, wanted = sorted_sequence.native.shape, input.native.shape
     if not shape:
         raise ShapeError(

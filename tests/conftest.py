@@ -140,7 +140,9 @@ def seeded() -> None:
     for name in ("tensorcore", "torch"):
         generator = getattr(sys.modules.get(name), "default_generator", None)
         if generator is not None:
-            generator.manual_seed(SEED)  # PyTorch's function keeps a trace of each call for devices that are not there yet
+            generator.manual_seed(
+                SEED
+            )  # PyTorch's function keeps a trace of each call for devices that are not there yet
 
 
 def registered_devices() -> list[str]:

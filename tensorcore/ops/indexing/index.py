@@ -188,6 +188,7 @@ def index_put(input: Tensor, indices: Sequence[Tensor | None], values: Tensor, a
     if made is not None:
         return made
     indices = _checked("index_put", input, indices, values)
+    values = _one_for_a_mask(input, indices, values, accumulate)
     return _put(_index_put, input, _expanded(input, indices), values, accumulate)
 
 
@@ -197,6 +198,7 @@ def index_put_(input: Tensor, indices: Sequence[Tensor | None], values: Tensor, 
     if _put_plainly(input, indices, values, accumulate, write=True) is not None:
         return input
     indices = _checked("index_put_", input, indices, values)
+    values = _one_for_a_mask(input, indices, values, accumulate)
     check_writable("index_put_", input)
     return _put(_index_put, input, _expanded(input, indices), values, accumulate, write=True)
 
@@ -265,6 +267,14 @@ def _checked(op: str, input: Any, indices: Any, values: Any) -> tuple[Any, ...]:
         raise ArgumentTypeError(f"{op}: expected indices as a tuple of Tensors, got {indices!r}; put them in a tuple")
     check_tensors(op, **{f"indices[{i}]": one for i, one in enumerate(indices) if one is not None})
     return tuple(indices)
+
+
+def _one_for_a_mask(input: Tensor, indices: tuple[Any, ...], values: Tensor, accumulate: bool) -> Tensor:
+    """The values; a single one for the places of one mask in the input's dtype, as PyTorch fills a mask with it."""
+    masked = len(indices) == 1 and indices[0] is not None and indices[0].dtype is dtypes.bool_ and not accumulate
+    if not masked or values.numel() != 1 or values.dtype.is_complex > input.dtype.is_complex:  # type: ignore[attr-defined]
+        return values
+    return values.to(input.dtype)  # type: ignore[attr-defined, no-any-return]
 
 
 def number_of(self: Tensor, value: Any, shape: tuple[int, ...] = ()) -> Tensor:

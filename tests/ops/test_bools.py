@@ -104,3 +104,24 @@ def test_a_flag_assigned_is_a_bool() -> None:
     """``x.requires_grad = 1`` is refused with RuntimeError, as in PyTorch."""
     with pytest.raises(RuntimeError, match="requires_grad must be a bool"):
         tc.ones(1).requires_grad = 1
+
+
+def test_one_value_for_a_mask_may_have_another_dtype() -> None:
+    """``index_put`` of one value at one mask takes any real dtype, as PyTorch does; several values, indices and sums need the same one."""
+    x = tc.tensor([[1.0, 2.0], [3.0, 5.0]])
+    assert x.index_put((x > 1,), tc.tensor(3)).tolist() == [[1, 3], [3, 3]]
+    assert x.clone().index_put_((tc.tensor([True, False]),), tc.tensor([7], dtype=tc.int16)).tolist() == [
+        [7, 7],
+        [3, 5],
+    ]
+    value = tc.tensor(2.0, dtype=tc.float64, requires_grad=True)
+    x.index_put((x > 1,), value).sum().backward()
+    assert (value.grad.item(), value.grad.dtype) == (3.0, tc.float64)
+    for indices, values, accumulate in (
+        ((x > 1,), tc.tensor(1j), False),
+        ((x > 1,), tc.tensor([3, 4, 5]), False),
+        ((x > 1,), tc.tensor(3), True),
+        ((tc.tensor([0]),), tc.tensor(3), False),
+    ):
+        with pytest.raises(RuntimeError, match="dtypes match"):
+            x.index_put(indices, values, accumulate)

@@ -412,53 +412,6 @@ def test_scatter_with_a_reduction_adds_or_multiplies() -> None:
     assert x.scatter(0, tc.tensor([0, 0]), 5.0, reduce="multiply").tolist() == [50.0, 2.0, 2.0]
 
 
-def test_one_value_for_a_mask_may_have_another_dtype() -> None:
-    """``index_put`` of one value at one mask takes any real dtype, as PyTorch does; several values, indices and sums need the same one."""
-    x = tc.tensor([[1.0, 2.0], [3.0, 5.0]])
-    assert x.index_put((x > 1,), tc.tensor(3)).tolist() == [[1, 3], [3, 3]]
-    assert x.clone().index_put_((tc.tensor([True, False]),), tc.tensor([7], dtype=tc.int16)).tolist() == [
-        [7, 7],
-        [3, 5],
-    ]
-    value = tc.tensor(2.0, dtype=tc.float64, requires_grad=True)
-    x.index_put((x > 1,), value).sum().backward()
-    assert (value.grad.item(), value.grad.dtype) == (3.0, tc.float64)
-    for indices, values, accumulate in (
-        ((x > 1,), tc.tensor(1j), False),
-        ((x > 1,), tc.tensor([3, 4, 5]), False),
-        ((x > 1,), tc.tensor(3), True),
-        ((tc.tensor([0]),), tc.tensor(3), False),
-    ):
-        with pytest.raises(RuntimeError, match="dtypes match"):
-            x.index_put(indices, values, accumulate)
-
-
-def test_a_number_between_integers_is_not_rounded() -> None:
-    """A number is looked for in the dtype that it and the sequence meet in: 2.5 comes behind 2, and 300 behind every uint8."""
-    whole, short = tc.tensor([1, 2, 3]), tc.tensor([0.1, 0.2])
-    assert [tc.searchsorted(whole, 2.5).item(), tc.bucketize(2.5, whole).item()] == [2, 2]
-    assert tc.searchsorted(whole.to(tc.uint8), 300).item() == 3
-    assert [tc.searchsorted(short, 0.1, right=right).item() for right in (False, True)] == [0, 1]
-
-
-def test_what_has_no_order_has_no_place() -> None:
-    """Complex numbers and sequences of bools are refused, as by PyTorch, where a place among their real parts was found before."""
-    for sequence, value in (
-        (tc.tensor([1.0]), tc.tensor(1j)),
-        (tc.tensor([1.0]), 1j),
-        (tc.tensor([True]), tc.tensor(True)),
-    ):
-        with pytest.raises(NotImplementedError, match="searchsorted"):
-            tc.searchsorted(sequence, value)
-
-
-def test_bucketize_counts_the_boundaries_below() -> None:
-    """A value on a boundary belongs to the bucket before it, with ``right`` to the one after."""
-    boundaries = tc.tensor([1.0, 3.0, 5.0])
-    assert tc.bucketize(tc.tensor([0.0, 3.0, 9.0]), boundaries).tolist() == [0, 1, 3]
-    assert tc.bucketize(tc.tensor([0.0, 3.0, 9.0]), boundaries, right=True).tolist() == [0, 2, 3]
-
-
 @pytest.mark.parametrize("sizes", [(0,), (0, 2, 2), (2, 0), (2, 0, 1)])
 @pytest.mark.parametrize("where", ["cpu", "lazy:cpu"])
 def test_scatter_and_gather_at_no_index_of_any_rank(sizes: tuple[int, ...], where: str) -> None:

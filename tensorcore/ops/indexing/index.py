@@ -272,9 +272,8 @@ def _checked(op: str, input: Any, indices: Any, values: Any) -> tuple[Any, ...]:
 def _one_for_a_mask(input: Tensor, indices: tuple[Any, ...], values: Tensor, accumulate: bool) -> Tensor:
     """The values; a single one for the places of one mask in the input's dtype, as PyTorch fills a mask with it."""
     masked = len(indices) == 1 and indices[0] is not None and indices[0].dtype is dtypes.bool_ and not accumulate
-    if not masked or values.numel() != 1 or values.dtype.is_complex > input.dtype.is_complex:  # type: ignore[attr-defined]
-        return values
-    return values.to(input.dtype)  # type: ignore[attr-defined, no-any-return]
+    fills = masked and values.numel() == 1 and values.dtype.is_complex <= input.dtype.is_complex  # type: ignore[attr-defined]
+    return values.to(input.dtype) if fills else values  # type: ignore[attr-defined, no-any-return]
 
 
 def number_of(self: Tensor, value: Any, shape: tuple[int, ...] = ()) -> Tensor:

@@ -133,3 +133,12 @@ def test_attention_of_heads_gives_weights_that_sum_to_one() -> None:
     assert shown is not None
     np.testing.assert_allclose(shown.sum(2).numpy(), np.ones((2, 3)), rtol=1e-12)
     assert shown[0, :, 2].tolist() == [0.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize("count", [0, -1])
+def test_a_recurrent_layer_has_at_least_one_layer(count: int) -> None:
+    """A number of layers under one is refused by name; Python's division by zero came through."""
+    x, h = tc.ones(2, 4, 3), tc.ones(1, 4, 5)
+    weights = [tc.ones(5, 3), tc.ones(5, 5)]
+    with pytest.raises(RuntimeError, match="at least one layer, got num_layers"):
+        tc.rnn_relu(x, h, weights, False, count, 0.0, False, False, False)

@@ -167,6 +167,8 @@ def _sequences(name: str, layer: Callable[..., Any], states: int, *args: Any, **
         if given[one] is not True and given[one] is not False:
             raise not_bool(name, one, given[one])
     given["num_layers"] = rules.whole(name, "num_layers", given["num_layers"])
+    if given["num_layers"] < 1:
+        raise ShapeError(f"{name}: expected at least one layer, got num_layers={given['num_layers']}; pass 1 or more")
     input = given["data" if packed else "input"]
     for one in ("hx", "params") if states > 1 else ("params",):
         if not isinstance(given[one], (tuple, list)):

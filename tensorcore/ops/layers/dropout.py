@@ -125,9 +125,9 @@ def feature_alpha_dropout_(input: Tensor, p: float, train: bool) -> Tensor:
     return _dropped("feature_alpha_dropout_", input, p, train, True, True, True)
 
 
-def _channels(op: str, input: Any, p: float, training: bool, inplace: bool, unbatched: int) -> Tensor:
-    if isinstance(input, Tensor) and len(input.native.shape) == unbatched:
-        # No batch: one is put in front, in the same memory.
+def _channels(op: str, input: Any, p: float, training: bool, inplace: bool, batched: int | None) -> Tensor:
+    if batched is not None and isinstance(input, Tensor) and len(input.native.shape) != batched:
+        # Another number of dims than a batch has: a batch of one, in the same memory.
         made = _dropped(op, input.unsqueeze(0), p, training, inplace, True, False)
         return input if inplace else made.squeeze(0)
     return _dropped(op, input, p, training, inplace, True, False)
@@ -138,16 +138,16 @@ def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     """Dropout of whole channels of (batch, channels, length) or (channels, length)."""
     if isinstance(input, Tensor) and len(input.native.shape) not in (2, 3):
         raise ShapeError(f"dropout1d: Expected 2D or 3D input, but received a {len(input.native.shape)}D input")
-    return _channels("dropout1d", input, p, training, inplace, 2)
+    return _channels("dropout1d", input, p, training, inplace, 3)
 
 
 @operation(method=False, samples=samples.dropped_images)
 def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Dropout of whole channels of (batch, channels, height, width); three dims are (batch, channels, length), as in PyTorch."""
-    return _channels("dropout2d", input, p, training, inplace, -1)
+    return _channels("dropout2d", input, p, training, inplace, None)
 
 
 @operation(method=False, samples=samples.dropped_volumes)
 def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Dropout of whole channels of (batch, channels, depth, height, width) or (channels, depth, height, width)."""
-    return _channels("dropout3d", input, p, training, inplace, 4)
+    return _channels("dropout3d", input, p, training, inplace, 5)

@@ -24,13 +24,19 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         return x.astype(np.float32) if x.dtype.itemsize <= 2 else x
 
     def finish(rows: Native, reduction: str, dtype: Any) -> Native:
-        made = rows if reduction == "none" else rows.mean() if reduction == "mean" else rows.sum()
+        made = (
+            rows
+            if reduction == "none"
+            else (rows.mean() if rows.size else np.nan)
+            if reduction == "mean"
+            else rows.sum()
+        )
         return xp.asarray(made).astype(dtype, copy=False)
 
     def shares(g: Native, x: Native, reduction: str) -> Native:
         """The gradient of each row's sum, as a column."""
         count = x.shape[1] * (x.shape[0] if reduction == "mean" else 1)
-        return xp.broadcast_to(wide(g).reshape(-1, 1) / count, (x.shape[0], 1))
+        return xp.broadcast_to(wide(g).reshape(-1, 1) / (count or 1), (x.shape[0], 1))
 
     # One class
 

@@ -114,9 +114,9 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
     if attn_mask is not None:
         attn_mask = _masking(op, attn_mask, query, (*front, rows, columns), batch, heads)
     if not (batch and heads and rows and columns):
-        made = matmul(
-            four.new_zeros((batch, heads, rows, columns)), others[1].new_zeros((batch, heads, columns, width))
-        )
+        # No weights, whose softmax would be one of nothing: the products are empty or zero, and so are their gradients.
+        keys, values = (one if groups == heads else one.repeat_interleave(heads // groups, 1) for one in others)
+        made = matmul(matmul(four, keys.mT), values)
     elif dropout_p:
         made = _attend(four, *others, attn_mask, causal=bool(is_causal), scale=float(scale), drop=float(dropout_p))
     else:

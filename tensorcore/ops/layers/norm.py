@@ -301,6 +301,13 @@ def batch_norm(input: Tensor, running_mean: Tensor | None = None, running_var: T
         _per_channel("batch_norm", name, one, shape[1])
     _one_dtype("batch_norm", input, running_mean, running_var, weight, bias)
     affine = (1, shape[1], *[1] * (len(shape) - 2))
+    if training and shape[0] * prod(shape[2:]) == 1:
+        raise ArgumentError(
+            f"batch_norm: Expected more than 1 value per channel when training, got input size {list(shape)}; use a "
+            "larger batch"
+        )
+    if 0 in shape:
+        return _of_nothing(input, weight, bias, affine)
     if not training:
         if running_mean is None or running_var is None:
             raise ShapeError(
@@ -308,13 +315,16 @@ def batch_norm(input: Tensor, running_mean: Tensor | None = None, running_var: T
                 "both"
             )
         return _with_running(input, running_mean, running_var, weight, bias, eps, affine)
-    if prod(shape) == shape[1]:
-        raise ArgumentError(
-            f"batch_norm: Expected more than 1 value per channel when training, got input size {list(shape)}; use a "
-            "larger batch"
-        )
     dims = (0, *range(2, len(shape)))
     return _tracking(_batch_norm, input, running_mean, running_var, weight, bias, momentum, eps, shape, dims, affine)
+
+
+def _of_nothing(input: Tensor, weight: Any, bias: Any, affine: Any) -> Tensor:
+    """No elements, whose statistics move nothing; weight and bias get gradients of zero."""
+    made = input.clone() if weight is None else input * weight.reshape(affine)
+    if bias is not None:
+        made = made + bias.reshape(affine)
+    return made.to(input.dtype)  # type: ignore[attr-defined, no-any-return]
 
 
 def _with_running(input: Tensor, mean: Tensor, var: Tensor, weight: Any, bias: Any, eps: float, affine: Any) -> Tensor:
@@ -414,6 +424,8 @@ def instance_norm(input: Tensor, running_mean: Tensor | None = None, running_var
             f"instance_norm: Expected more than 1 spatial element when training, got input size {list(shape)}; use a "
             "larger input"
         )
+    if 0 in shape:
+        return _of_nothing(input, weight, bias, affine)
     dims = tuple(range(2, len(shape)))
     return _tracking(_instance_norm, input, running_mean, running_var, weight, bias, momentum, eps, shape, dims, affine)
 

@@ -134,8 +134,8 @@ def cdist(
     if compute_mode not in _MODES:
         raise ArgumentError(f"cdist: {compute_mode} is not a valid value for compute_mode, got it; leave it out")
     rules.broadcast("cdist", a[:-2], b[:-2])
-    if not a[-1]:
-        return x1.new_zeros((*rules.broadcast("cdist", a[:-2], b[:-2]), a[-2], b[-2]))  # type: ignore[attr-defined, no-any-return]
+    if not a[-1]:  # sums of nothing
+        return x1.sum(-1, True) + x2.sum(-1).unsqueeze(-2)  # type: ignore[attr-defined, no-any-return]
     if p == 2:
         chosen = _MODES[compute_mode]
         return _euclidean(x1, x2, max(a[-2], b[-2]) > _MANY if chosen is None else chosen)  # type: ignore[no-any-return]

@@ -201,7 +201,7 @@ _logcumsumexp = Op("logcumsumexp", "input", "Running log-sum-exp along a dim.", 
 
 
 def _logcumsumexp_by_hand(x: Tensor, dim: int) -> Tensor:
-    if not x.native.shape:
+    if not x.native.shape or 0 in x.native.shape:
         return x * 1.0
     top = (x.real if x.dtype.is_complex else x).detach().amax(dim, True)
     return cumsum((x - top).exp(), dim).log() + top

@@ -162,9 +162,10 @@ def _middle(
             record(along, (input,), {"dim": at, "keepdim": keepdim, "at": found.detach()}, values)
         return stored(name, answer(values, found), out)
     if 0 in shape:  # of integers what a cast makes of NaN
-        return input.new_full((), float("nan"), dtype=dtypes.float32).to(input.dtype)  # type: ignore[attr-defined]
-    flat = in_shape(input.device, input.native, (prod(shape),))
-    made = new_tensor(input.device.kernels["median_dim"](flat, dim=0, nan=nan)[0], input.dtype, input.device)
+        made = input.new_full((), float("nan"), dtype=dtypes.float32).to(input.dtype)  # type: ignore[attr-defined]
+    else:
+        flat = in_shape(input.device, input.native, (prod(shape),))
+        made = new_tensor(input.device.kernels["median_dim"](flat, dim=0, nan=nan)[0], input.dtype, input.device)
     if input.node is not None and thread.enabled:
         record(whole, (input,), None, made)
     return stored(name, made, out)

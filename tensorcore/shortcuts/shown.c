@@ -92,11 +92,12 @@ static PyObject *run_transposed(const shortcut *self, PyObject *const *args, Py_
     return shown(self->known[SHOW], args[0], "dims", tuple_of(dims, ndim));
 }
 
-/* views_part.py: as_strided(input, size, stride, storage_offset=None); it knows what makes the options, and the view */
+/* views_part.py: as_strided(input, size, stride), which knows what makes the options, and the view; a place in memory is asked of the
+   Python, where the compiler hears of it */
 static PyObject *run_as_strided(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     enum { OPTIONS = 1, GIVEN = 3 };
     static PyObject *name, *words;
-    if (nargs < 3 || nargs > 4 || kwnames || !is_whole(args[0]) ||
+    if (nargs < 3 || nargs > 4 || (nargs == 4 && args[3] != Py_None) || kwnames || !is_whole(args[0]) ||
         (!name && !(name = PyUnicode_InternFromString("as_strided"))) ||
         (!words && !(words = PyTuple_Pack(3, shortcut_names[A_SHAPE], PyUnicode_InternFromString("strides"), shortcut_names[A_OFFSET]))))
         return NULL;
@@ -104,7 +105,7 @@ static PyObject *run_as_strided(const shortcut *self, PyObject *const *args, Py_
         if (!PyTuple_CheckExact(args[i]) && !PyList_CheckExact(args[i]))
             return NULL;
     PyObject *size = PySequence_Tuple(args[1]), *stride = PySequence_Tuple(args[2]), *given[GIVEN + 1] = {NULL}, *made = NULL;
-    PyObject *const asked[] = {args[0], size, stride, nargs > 3 ? args[3] : Py_None};
+    PyObject *const asked[] = {args[0], size, stride, Py_None};
     PyObject *options = size && stride ? PyObject_Vectorcall(self->known[OPTIONS], asked, 4, NULL) : NULL;
     if (options && PyDict_Check(options)) {
         given[0] = SLOT(args[0], NATIVE);

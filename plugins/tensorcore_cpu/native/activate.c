@@ -145,9 +145,8 @@ static PyObject *run_activate(const native_kernel *kernel, PyObject *const *args
 int activate_init(void) {
     loops = PICK(activate_loops);
     casts = PICK(cast_loops);
-    for (int i = 0; i < OPTIONS; i++)
-        if (!names[i] && !(names[i] = PyUnicode_InternFromString(NAMES[i])))
-            return -1;
+    if (native_intern(names, NAMES, OPTIONS))
+        return -1;
     tanh_name = PyUnicode_InternFromString("tanh");
     return tanh_name ? 0 : -1;
 }

@@ -269,6 +269,13 @@ bool native_overlap(PyArrayObject *one, PyArrayObject *other) {
     return first < other_end && other_first < end;
 }
 
+int native_intern(PyObject **names, const char *const *texts, int count) {
+    for (int i = 0; i < count; i++)
+        if (!names[i] && !(names[i] = PyUnicode_InternFromString(texts[i])))
+            return -1;
+    return 0;
+}
+
 int native_arrays_init(void) {
     memset(types_by_number, TYPE_NONE, sizeof types_by_number);
     for (int type = 0; type < TYPES; type++)

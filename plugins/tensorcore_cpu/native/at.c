@@ -222,10 +222,7 @@ static PyObject *run_put(const native_kernel *kernel, PyObject *const *args, Py_
 int at_init(void) {
     static const char *const NAMES[OPTIONS] = {"indices", "accumulate", "out"};
     loops = PICK(index_loops);
-    for (int i = 0; i < OPTIONS; i++)
-        if (!names[i] && !(names[i] = PyUnicode_InternFromString(NAMES[i])))
-            return -1;
-    return 0;
+    return native_intern(names, NAMES, OPTIONS);
 }
 
 const native_spec at_kernels[] = {

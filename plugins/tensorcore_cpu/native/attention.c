@@ -422,10 +422,7 @@ static PyObject *run_backward(const native_kernel *kernel, PyObject *const *args
 int attention_init(void) {
     static const char *const words[OPTIONS] = {"causal", "scale", "needs"};
     loops = PICK(attention_loops);
-    for (int i = 0; i < OPTIONS; i++)
-        if (!(names[i] = PyUnicode_InternFromString(words[i])))
-            return -1;
-    return 0;
+    return native_intern(names, words, OPTIONS);
 }
 
 const native_spec attention_kernels[] = {

@@ -194,10 +194,7 @@ static PyObject *run_histc(const native_kernel *kernel, PyObject *const *args, P
 
 int bins_init(void) {
     static const char *const words[OPTIONS] = {"bins", "low", "high"};
-    for (int i = 0; i < OPTIONS; i++)
-        if (!names[i] && !(names[i] = PyUnicode_InternFromString(words[i])))
-            return -1;
-    return 0;
+    return native_intern(names, words, OPTIONS);
 }
 
 const native_spec bins_kernels[] = {

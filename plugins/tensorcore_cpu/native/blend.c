@@ -67,10 +67,7 @@ static PyObject *run_blend(const native_kernel *kernel, PyObject *const *args, P
 
 int blend_init(void) {
     static const char *const letters[OPTIONS] = {"dim", "size"};
-    for (int i = 0; i < OPTIONS; i++)
-        if (!names[i] && !(names[i] = PyUnicode_InternFromString(letters[i])))
-            return -1;
-    return 0;
+    return native_intern(names, letters, OPTIONS);
 }
 
 const native_spec blend_kernels[] = {

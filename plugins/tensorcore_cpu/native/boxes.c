@@ -190,10 +190,7 @@ static PyObject *run_boxes(const native_kernel *kernel, PyObject *const *args, P
 
 int boxes_init(void) {
     static const char *const words[OPTIONS] = {"counts", "kernel"};
-    for (int i = 0; i < OPTIONS; i++)
-        if (!names[i] && !(names[i] = PyUnicode_InternFromString(words[i])))
-            return -1;
-    return 0;
+    return native_intern(names, words, OPTIONS);
 }
 
 const native_spec boxes_kernels[] = {

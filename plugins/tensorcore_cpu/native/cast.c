@@ -364,9 +364,8 @@ static PyObject *run_roll(const native_kernel *kernel, PyObject *const *args, Py
 
 int cast_init(void) {
     casts = PICK(cast_loops);
-    for (int i = 0; i < OPTIONS; i++)
-        if (!names[i] && !(names[i] = PyUnicode_InternFromString(NAMES[i])))
-            return -1;
+    if (native_intern(names, NAMES, OPTIONS))
+        return -1;
     zero = PyLong_FromLong(0);
     one = PyLong_FromLong(1);
     return zero && one ? 0 : -1;

@@ -187,10 +187,7 @@ static PyObject *run_unwindows(const native_kernel *kernel, PyObject *const *arg
 }
 
 int columns_init(void) {
-    for (int i = 0; i < OPTIONS; i++)
-        if (!names[i] && !(names[i] = PyUnicode_InternFromString(NAMES[i])))
-            return -1;
-    return 0;
+    return native_intern(names, NAMES, OPTIONS);
 }
 
 const native_spec columns_kernels[] = {{"unfold", run_columns, "u"}, {"fold", run_columns, "f"}, {"unwindows", run_unwindows, NULL}, {NULL, NULL, NULL}};

@@ -70,9 +70,8 @@ static PyObject *run_compare(const native_kernel *kernel, PyObject *const *args,
 int compare_init(void) {
     loops = PICK(compare_loops);
     casts = PICK(cast_loops);
-    for (int i = 0; i < COMPARISONS; i++)
-        if (!words[i] && !(words[i] = PyUnicode_InternFromString(NAMES[i])))
-            return -1;
+    if (native_intern(words, NAMES, COMPARISONS))
+        return -1;
     return (by_name = PyUnicode_InternFromString("by")) ? 0 : -1;
 }
 

@@ -200,9 +200,8 @@ static PyObject *run_cross(const native_kernel *kernel, PyObject *const *args, P
 
 int complex_formulas_init(void) {
     loops = PICK(complex_formula_loops);
-    for (int i = 0; i < OPTIONS; i++)
-        if (!names[i] && !(names[i] = PyUnicode_InternFromString(NAMES[i])))
-            return -1;
+    if (native_intern(names, NAMES, OPTIONS))
+        return -1;
     return dim_name || (dim_name = PyUnicode_InternFromString("dim")) ? 0 : -1;
 }
 

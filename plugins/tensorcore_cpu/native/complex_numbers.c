@@ -191,10 +191,7 @@ static PyObject *run_prod(const native_kernel *kernel, PyObject *const *args, Py
 }
 
 int complex_numbers_init(void) {
-    for (int i = 0; i < OPTIONS; i++)
-        if (!names[i] && !(names[i] = PyUnicode_InternFromString(NAMES[i])))
-            return -1;
-    return 0;
+    return native_intern(names, NAMES, OPTIONS);
 }
 
 const native_spec complex_numbers_kernels[] = {

@@ -135,10 +135,7 @@ static PyObject *run_var(const native_kernel *kernel, PyObject *const *args, Py_
 }
 
 int complex_reductions_init(void) {
-    for (int i = 0; i < OPTIONS; i++)
-        if (!names[i] && !(names[i] = PyUnicode_InternFromString(NAMES[i])))
-            return -1;
-    return 0;
+    return native_intern(names, NAMES, OPTIONS);
 }
 
 const native_spec complex_reductions_kernels[] = {

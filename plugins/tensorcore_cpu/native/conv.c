@@ -244,9 +244,8 @@ const native_spec conv_kernels[] = {
 
 int conv_init(void) {
     static const char *const letters[OPTIONS] = {"counts", "shape", "stride", "padding", "dilation", "groups"};
-    for (int i = 0; i < OPTIONS; i++)
-        if (!names[i] && !(names[i] = PyUnicode_InternFromString(letters[i])))
-            return -1;
+    if (native_intern(names, letters, OPTIONS))
+        return -1;
     conv_forget();
     return 0;
 }

@@ -148,10 +148,7 @@ static PyObject *run_backward(const native_kernel *kernel, PyObject *const *args
 int ctc_init(void) {
     static const char *const words[OPTIONS] = {"frames", "counts", "infinite", "needs"};
     loops = PICK(ctc_loops);
-    for (int i = 0; i < OPTIONS; i++)
-        if (!names[i] && !(names[i] = PyUnicode_InternFromString(words[i])))
-            return -1;
-    return 0;
+    return native_intern(names, words, OPTIONS);
 }
 
 const native_spec ctc_kernels[] = {

@@ -209,10 +209,7 @@ static PyObject *run_edges(const native_kernel *kernel, PyObject *const *args, P
 
 int edges_init(void) {
     static const char *const letters[OPTIONS] = {"mode", "pads", "shape"};
-    for (int i = 0; i < OPTIONS; i++)
-        if (!names[i] && !(names[i] = PyUnicode_InternFromString(letters[i])))
-            return -1;
-    return 0;
+    return native_intern(names, letters, OPTIONS);
 }
 
 const native_spec edges_kernels[] = {

@@ -71,10 +71,7 @@ static PyObject *run_embedding_gradient(const native_kernel *kernel, PyObject *c
 
 int embedding_init(void) {
     loops = PICK(index_loops);
-    for (int i = 0; i < OPTIONS; i++)
-        if (!names[i] && !(names[i] = PyUnicode_InternFromString(NAMES[i])))
-            return -1;
-    return 0;
+    return native_intern(names, NAMES, OPTIONS);
 }
 
 const native_spec embedding_kernels[] = {

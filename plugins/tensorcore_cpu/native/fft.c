@@ -141,10 +141,7 @@ static PyObject *run_c2r(const native_kernel *kernel, PyObject *const *args, Py_
 
 int fft_init(void) {
     fft_lines_init();
-    for (int i = 0; i < OPTIONS; i++)
-        if (!names[i] && !(names[i] = PyUnicode_InternFromString(NAMES[i])))
-            return -1;
-    return 0;
+    return native_intern(names, NAMES, OPTIONS);
 }
 
 const native_spec fft_kernels[] = {

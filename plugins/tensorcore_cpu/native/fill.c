@@ -319,9 +319,8 @@ static PyObject *run_pad(const native_kernel *kernel, PyObject *const *args, Py_
 }
 
 int fill_init(void) {
-    for (int i = 0; i < OPTIONS; i++)
-        if (!names[i] && !(names[i] = PyUnicode_InternFromString(NAMES[i])))
-            return -1;
+    if (native_intern(names, NAMES, OPTIONS))
+        return -1;
     loops = PICK(index_loops);
     dtype_name = PyUnicode_InternFromString("dtype");
     numpy_name = PyUnicode_InternFromString("numpy");

@@ -439,10 +439,7 @@ int formulas_init(void) {
     halves = PICK(half_loops);
     if (!cosine.loop && !(native_numpy_loop("cos", TYPE_F32, &cosine) && native_numpy_loop("sin", TYPE_F32, &sine)))
         return -1;
-    for (int i = 0; i < OPTIONS; i++)
-        if (!names[i] && !(names[i] = PyUnicode_InternFromString(NAMES[i])))
-            return -1;
-    return 0;
+    return native_intern(names, NAMES, OPTIONS);
 }
 
 #define FORMULA_SPEC(name, inputs) {#name, run_formula, &(const formula_op){FORMULA_##name, inputs}, .ordered = true},

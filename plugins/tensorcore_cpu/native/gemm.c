@@ -456,10 +456,7 @@ static PyObject *addmm(const native_kernel *kernel, PyObject *const *args, Py_ss
 
 int gemm_init(void) {
     static const char *const words[OPTIONS] = {"beta", "alpha"};
-    for (int i = 0; i < OPTIONS; i++)
-        if (!(names[i] = PyUnicode_InternFromString(words[i])))
-            return -1;
-    return 0;
+    return native_intern(names, words, OPTIONS);
 }
 
 const native_spec gemm_kernels[] = {

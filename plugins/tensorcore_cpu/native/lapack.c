@@ -351,10 +351,7 @@ static const char *const NAMES[] = {"upper", "left", "unitriangular", "hermitian
                                     "vectors", "driver", "rcond", "complete"};
 
 int lapack_init(void) {
-    for (int i = 0; i < LAPACK_OPTIONS; i++)
-        if (!names[i] && !(names[i] = PyUnicode_InternFromString(NAMES[i])))
-            return -1;
-    return 0;
+    return native_intern(names, NAMES, LAPACK_OPTIONS);
 }
 
 bool lapack_options(PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames, PyObject **values) {

@@ -399,14 +399,10 @@ static PyObject *run_addr(const native_kernel *kernel, PyObject *const *args, Py
 
 int lines_init(void) {
     loops = PICK(line_loops);
-    for (int i = 0; i < OPTIONS; i++)
-        if (!names[i] && !(names[i] = PyUnicode_InternFromString(NAMES[i])))
-            return -1;
+    if (native_intern(names, NAMES, OPTIONS))
+        return -1;
     static const char *const words[3] = {"beta", "alpha", "out"};
-    for (int i = 0; i < 3; i++)
-        if (!addr_names[i] && !(addr_names[i] = PyUnicode_InternFromString(words[i])))
-            return -1;
-    return 0;
+    return native_intern(addr_names, words, 3);
 }
 
 const native_spec lines_kernels[] = {

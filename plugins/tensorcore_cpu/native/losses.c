@@ -241,10 +241,7 @@ static PyObject *run_backward(const native_kernel *kernel, PyObject *const *args
 int losses_init(void) {
     static const char *const words[OPTIONS] = {"reduction", "needs", "limit", "scale"};
     loops = PICK(loss_loops);
-    for (int i = 0; i < OPTIONS; i++)
-        if (!names[i] && !(names[i] = PyUnicode_InternFromString(words[i])))
-            return -1;
-    return 0;
+    return native_intern(names, words, OPTIONS);
 }
 
 static const loss_op mse = {SQUARED_ERROR, 2}, logits = {LOGISTIC, 4}, smooth = {SMOOTH_L1, 2}, chance = {CHANCE, 3}, margin = {SOFT_MARGIN, 2};

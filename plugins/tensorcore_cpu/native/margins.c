@@ -165,10 +165,7 @@ static PyObject *run_backward(const native_kernel *kernel, PyObject *const *args
 int margins_init(void) {
     static const char *const words[OPTIONS] = {"p", "margin", "reduction", "needs"};
     loops = PICK(margin_loops);
-    for (int i = 0; i < OPTIONS; i++)
-        if (!names[i] && !(names[i] = PyUnicode_InternFromString(words[i])))
-            return -1;
-    return 0;
+    return native_intern(names, words, OPTIONS);
 }
 
 const native_spec margins_kernels[] = {

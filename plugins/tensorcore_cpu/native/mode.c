@@ -133,10 +133,7 @@ static PyObject *run_mode(const native_kernel *kernel, PyObject *const *args, Py
 
 int mode_init(void) {
     static const char *const words[OPTIONS] = {"dim", "keepdim"};
-    for (int i = 0; i < OPTIONS; i++)
-        if (!names[i] && !(names[i] = PyUnicode_InternFromString(words[i])))
-            return -1;
-    return 0;
+    return native_intern(names, words, OPTIONS);
 }
 
 const native_spec mode_kernels[] = {

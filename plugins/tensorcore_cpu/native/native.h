@@ -59,6 +59,9 @@ extern PyTypeObject native_kernel_type;
 PyObject *native_make_kernel(const native_spec *spec, PyObject *fallback, PyObject *lay, bool ordered, native_places places);
 int native_kernel_init(void);
 
+/* Makes Python's strings of the texts, but for those that are there: 0, or -1 with an exception. For what runs at a family's start. */
+int native_intern(PyObject **names, const char *const *texts, int count);
+
 /* Finds the options called names[0..count) (interned strings): values[i] is a borrowed reference, NULL where not
    given. Answers false where there is an option of any other name. */
 bool native_options(PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames, PyObject *const *names, int count,

@@ -439,10 +439,7 @@ static PyObject *run_by(const native_kernel *kernel, PyObject *const *args, Py_s
 
 int norm_init(void) {
     loops = PICK(norm_loops);
-    for (int i = 0; i < OPTIONS; i++)
-        if (!names[i] && !(names[i] = PyUnicode_InternFromString(NAMES[i])))
-            return -1;
-    return 0;
+    return native_intern(names, NAMES, OPTIONS);
 }
 
 const native_spec norm_kernels[] = {

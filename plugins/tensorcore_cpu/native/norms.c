@@ -297,10 +297,7 @@ int norms_init(void) {
     elements = PICK(elementwise_loops);
     if (!numpy_powers.loop && !native_numpy_loop("power", TYPE_F64, &numpy_powers))
         return -1;
-    for (int i = 0; i < OPTIONS; i++)
-        if (!names[i] && !(names[i] = PyUnicode_InternFromString(NAMES[i])))
-            return -1;
-    return 0;
+    return native_intern(names, NAMES, OPTIONS);
 }
 
 const native_spec norms_kernels[] = {

@@ -225,10 +225,7 @@ static PyObject *run_unscale(const native_kernel *kernel, PyObject *const *args,
 int optim_init(void) {
     loops = PICK(optim_loops);
     casts = PICK(cast_loops);
-    for (int i = 0; i < OPTIONS; i++)
-        if (!names[i] && !(names[i] = PyUnicode_InternFromString(NAMES[i])))
-            return -1;
-    return 0;
+    return native_intern(names, NAMES, OPTIONS);
 }
 
 const native_spec optim_kernels[] = {

@@ -93,10 +93,7 @@ static PyObject *run_put(const native_kernel *kernel, PyObject *const *args, Py_
 
 int picks_init(void) {
     static const char *const words[OPTIONS] = {"dim", "size", "unique"};
-    for (int i = 0; i < OPTIONS; i++)
-        if (!names[i] && !(names[i] = PyUnicode_InternFromString(words[i])))
-            return -1;
-    return 0;
+    return native_intern(names, words, OPTIONS);
 }
 
 const native_spec picks_kernels[] = {{"put_picked", run_put, NULL}, {NULL, NULL, NULL}};

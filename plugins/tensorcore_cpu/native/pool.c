@@ -258,10 +258,7 @@ static PyObject *run_even(const native_kernel *kernel, PyObject *const *args, Py
 
 int pool_init(void) {
     loops = PICK(pool_loops);
-    for (int i = 0; i < OPTIONS; i++)
-        if (!names[i] && !(names[i] = PyUnicode_InternFromString(NAMES[i])))
-            return -1;
-    return 0;
+    return native_intern(names, NAMES, OPTIONS);
 }
 
 const native_spec pool_kernels[] = {

@@ -379,8 +379,5 @@ PyObject *native_overwrite_normals(PyObject *module, PyObject *const *args, Py_s
 
 int random_init(void) {
     loops = PICK(random_loops);
-    for (int i = 0; i < DRAW_NAMES; i++)
-        if (!draw_names[i] && !(draw_names[i] = PyUnicode_InternFromString(TEXTS[i])))
-            return -1;
-    return 0;
+    return native_intern(draw_names, TEXTS, DRAW_NAMES);
 }

@@ -479,10 +479,7 @@ PyObject *native_reduced_along(PyObject *x, native_extent extent, PyObject *dim,
 int reduce_init(void) {
     static const char *const words[OPTIONS] = {"dim", "keepdim", "dtype", "correction", "root"};
     loops = PICK(reduce_loops);
-    for (int i = 0; i < OPTIONS; i++)
-        if (!(names[i] = PyUnicode_InternFromString(words[i])))
-            return -1;
-    return 0;
+    return native_intern(names, words, OPTIONS);
 }
 
 const native_spec reduce_kernels[] = {

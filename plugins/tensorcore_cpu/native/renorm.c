@@ -62,10 +62,7 @@ static PyObject *run_renorm(const native_kernel *kernel, PyObject *const *args, 
 int renorm_init(void) {
     loops = PICK(renorm_loops);
     static const char *const words[OPTIONS] = {"dim", "p", "maxnorm", "out"};
-    for (int i = 0; i < OPTIONS; i++)
-        if (!names[i] && !(names[i] = PyUnicode_InternFromString(words[i])))
-            return -1;
-    return 0;
+    return native_intern(names, words, OPTIONS);
 }
 
 const native_spec renorm_kernels[] = {

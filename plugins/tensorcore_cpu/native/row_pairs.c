@@ -54,10 +54,7 @@ static PyObject *run_pairs(const native_kernel *kernel, PyObject *const *args, P
 
 int row_pairs_init(void) {
     static const char *const words[OPTIONS] = {"eps", "p"};
-    for (int i = 0; i < OPTIONS; i++)
-        if (!names[i] && !(names[i] = PyUnicode_InternFromString(words[i])))
-            return -1;
-    return 0;
+    return native_intern(names, words, OPTIONS);
 }
 
 const native_spec row_pairs_kernels[] = {

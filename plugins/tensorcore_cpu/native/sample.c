@@ -184,10 +184,7 @@ static PyObject *run_backward(const native_kernel *kernel, PyObject *const *args
 
 int sample_init(void) {
     loops = PICK(sample_loops);
-    for (int i = 0; i < OPTIONS; i++)
-        if (!names[i] && !(names[i] = PyUnicode_InternFromString(NAMES[i])))
-            return -1;
-    return 0;
+    return native_intern(names, NAMES, OPTIONS);
 }
 
 const native_spec sample_kernels[] = {

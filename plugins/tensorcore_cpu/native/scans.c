@@ -150,10 +150,7 @@ static PyObject *run_extremes(const native_kernel *kernel, PyObject *const *args
 
 int scans_init(void) {
     static const char *const words[OPTIONS] = {"dim", "dtype"};
-    for (int i = 0; i < OPTIONS; i++)
-        if (!names[i] && !(names[i] = PyUnicode_InternFromString(words[i])))
-            return -1;
-    return 0;
+    return native_intern(names, words, OPTIONS);
 }
 
 const native_spec scans_kernels[] = {

@@ -332,9 +332,8 @@ static PyObject *run_masked_fill(const native_kernel *kernel, PyObject *const *a
 int scatter_init(void) {
     loops = PICK(scatter_loops);
     elementwise = PICK(elementwise_loops);
-    for (int i = 0; i < OPTIONS; i++)
-        if (!names[i] && !(names[i] = PyUnicode_InternFromString(NAMES[i])))
-            return -1;
+    if (native_intern(names, NAMES, OPTIONS))
+        return -1;
     sum_name = PyUnicode_InternFromString("sum");
     return sum_name ? 0 : -1;
 }

@@ -226,10 +226,7 @@ int segments_init(void) {
     bag_names[MODE] = PyUnicode_InternFromString("mode");
     bag_names[LAST] = PyUnicode_InternFromString("last");
     bag_names[PADDING] = PyUnicode_InternFromString("padding");
-    for (int i = 0; i < OPTIONS; i++)
-        if (!names[i] && !(names[i] = PyUnicode_InternFromString(NAMES[i])))
-            return -1;
-    return 0;
+    return native_intern(names, NAMES, OPTIONS);
 }
 
 const native_spec segments_kernels[] = {

@@ -278,10 +278,7 @@ static PyObject *run_order(const native_kernel *kernel, PyObject *const *args, P
 }
 
 int sort_init(void) {
-    for (int i = 0; i < OPTIONS; i++)
-        if (!names[i] && !(names[i] = PyUnicode_InternFromString(NAMES[i])))
-            return -1;
-    return 0;
+    return native_intern(names, NAMES, OPTIONS);
 }
 
 const native_spec sort_kernels[] = {

@@ -47,10 +47,7 @@ static PyObject *run_track(const native_kernel *kernel, PyObject *const *args, P
 
 int statistics_init(void) {
     static const char *const words[2] = {"momentum", "count"};
-    for (int i = 0; i < 2; i++)
-        if (!names[i] && !(names[i] = PyUnicode_InternFromString(words[i])))
-            return -1;
-    return 0;
+    return native_intern(names, words, 2);
 }
 
 const native_spec statistics_kernels[] = {

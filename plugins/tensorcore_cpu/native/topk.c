@@ -70,10 +70,7 @@ static PyObject *run_topk(const native_kernel *kernel, PyObject *const *args, Py
 
 int topk_init(void) {
     loops = PICK(scatter_loops);
-    for (int i = 0; i < OPTIONS; i++)
-        if (!names[i] && !(names[i] = PyUnicode_InternFromString(NAMES[i])))
-            return -1;
-    return 0;
+    return native_intern(names, NAMES, OPTIONS);
 }
 
 const native_spec topk_kernels[] = {

@@ -321,10 +321,7 @@ static PyObject *run_as_complex(const native_kernel *kernel, PyObject *const *ar
 }
 
 int view_init(void) {
-    for (int i = 0; i < OPTIONS; i++)
-        if (!names[i] && !(names[i] = PyUnicode_InternFromString(NAMES[i])))
-            return -1;
-    return 0;
+    return native_intern(names, NAMES, OPTIONS);
 }
 
 const native_spec view_kernels[] = {

@@ -24,7 +24,7 @@ __all__ = [
 class Linear(Module):
     """A linear layer with an int8 weight, which quantises its input at each call; made by :meth:`from_float`.
 
-    Results require no gradient. The host has no product of int8: the numbers are those of one, computed in float32.
+    Results require no gradient. Devices without a product of int8 compute the same numbers in float32.
     """
 
     rounds = True

@@ -9,7 +9,7 @@ from tensorcore.absent import qint8
 from tensorcore.errors import ArgumentError
 from tensorcore.nn.module import Module
 from tensorcore.ops.shortage import again
-from tensorcore.tape.mode import unusual
+from tensorcore.tape.mode import no_grad, unusual
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = [
@@ -74,21 +74,22 @@ class Packed(Module):
         return wide * (self.scale.unsqueeze(1) if self.scale.dim() else self.scale)
 
     def product(self, x: Any, rounds: bool) -> Any:
-        """``x`` times the weight's transpose, with the bias; ``rounds`` quantises ``x`` first, and the result requires no gradient then.
+        """``x`` times the weight's transpose, with the bias; ``rounds`` quantises ``x`` first. The result requires no gradient.
 
         By the device's product of integers where it has one, else as float32, which is exact for sums below 2**24: for up
         to 1032 inputs.
         """
         if rounds and (made := self._of_integers(x)) is not None:
             return made
-        scale = self.scale
-        if rounds and scale is not None:
-            x, step = rounded(x)
-            scale = scale * step
-        made = x @ self.data.float().t()  # type: ignore[attr-defined]
-        if scale is not None:
-            made = made * scale
-        return made if self.bias is None else made + self.bias
+        with no_grad():
+            scale = self.scale
+            if rounds and scale is not None:
+                x, step = rounded(x)
+                scale = scale * step
+            made = x @ self.data.float().t()
+            if scale is not None:
+                made = made * scale
+            return made if self.bias is None else made + self.bias
 
     def _of_integers(self, x: Any) -> Tensor | None:
         """What one kernel makes of a plain tensor, where there is one for it; None for other calls."""

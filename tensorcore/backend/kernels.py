@@ -182,6 +182,7 @@ KERNELS: dict[str, Facts] = {
     **_optional("matmul_nt", lambda a, b: like.matmul(a, like.turned(b))),
     **_optional("matmul_tn", lambda a, b: like.matmul(like.turned(a), b)),
     **_optional("linear", like.linear),
+    **_eager("linear_int8"),
     **_optional("addmm", lambda input, x, y, **options: like.matmul(x, y)),
     **_of("cross", lambda x, y, *, dim: like.broadcast(x, y)),
     **_of("lu_factor ldl_factor", linalg.lu_factor, (None, dtypes.int32, dtypes.int32), (0,), stops=True),

@@ -29,6 +29,7 @@ static const struct {
     {statistics_kernels},
     {optim_kernels},
     {gemm_kernels},
+    {quantized_kernels},
     {scatter_kernels, PLACES_SOME},
     {embedding_kernels},
     {topk_kernels},

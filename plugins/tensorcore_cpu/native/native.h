@@ -391,6 +391,8 @@ int division_init(void);
 extern const native_spec scans_kernels[];
 int scans_init(void);
 
+extern const native_spec quantized_kernels[];
+
 extern const native_spec picks_kernels[];
 int picks_init(void);
 

@@ -24,7 +24,7 @@ __all__ = [
 class Linear(Module):
     """A linear layer with an int8 weight, which quantises its input at each call; made by :meth:`from_float`.
 
-    Results require no gradient. The host has no product of int8: the numbers are those of one, computed in float32.
+    Results require no gradient. Devices without a product of int8 compute the same numbers in float32.
     """
 
     rounds = True
@@ -54,8 +54,7 @@ class Linear(Module):
 
     def forward(self, input: Any) -> Any:
         """The layer's result for (..., in_features)."""
-        with no_grad():
-            return self.packed.product(input, self.rounds)
+        return self._modules["packed"].product(input, self.rounds)  # past __getattr__, as in the float layer
 
     def _get_name(self) -> str:
         return self.title
@@ -172,16 +171,21 @@ class _Recurrent(RNNBase):
         self, rows: Any, states: list[Any], sizes: list[int], at: int, reverse: bool
     ) -> tuple[Any, list[Any]]:
         """All rows' states, and the last one of each sequence; a step has one row for each that is so long."""
-        entered = self.inner[at].product(rows, self.rounds)
-        starts = [sum(sizes[:i]) for i in range(len(sizes))]
+        entered = self.inner[at].product(rows, self.rounds).split(sizes)
+        product, rounds = self.outer[at].product, self.rounds
         order = range(len(sizes))[::-1] if reverse else range(len(sizes))
         made: list[Any] = [None] * len(sizes)
+        all_of = sizes[0]  # rows of the states
         for i in order:
             n = sizes[i]
+            if n == all_of:
+                states = self._step(entered[i], states, product(states[0], rounds))
+                made[i] = states[0]
+                continue
             mine = [one[:n] for one in states]
-            new = self._step(entered[starts[i] : starts[i] + n], mine, self.outer[at].product(mine[0], self.rounds))
+            new = self._step(entered[i], mine, product(mine[0], rounds))
             made[i] = new[0]
-            states = [one if n == len(old) else cat([one, old[n:]]) for one, old in zip(new, states, strict=True)]
+            states = [cat([one, old[n:]]) for one, old in zip(new, states, strict=True)]
         return cat(made), states
 
     def _step(self, entered: Any, states: list[Any], recurrent: Any) -> list[Any]:

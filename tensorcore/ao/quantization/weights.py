@@ -8,7 +8,9 @@ from tensorcore import dtypes
 from tensorcore.absent import qint8
 from tensorcore.errors import ArgumentError
 from tensorcore.nn.module import Module
-from tensorcore.tensor import Tensor
+from tensorcore.ops.shortage import again
+from tensorcore.tape.mode import no_grad, unusual
+from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = [
     "Packed", "QConfig", "default_dynamic_qconfig", "float16_dynamic_qconfig", "per_channel_dynamic_qconfig", "rounded",
@@ -72,18 +74,49 @@ class Packed(Module):
         return wide * (self.scale.unsqueeze(1) if self.scale.dim() else self.scale)
 
     def product(self, x: Any, rounds: bool) -> Any:
-        """``x`` times the weight's transpose, with the bias; ``rounds`` quantises ``x`` first.
+        """``x`` times the weight's transpose, with the bias; ``rounds`` quantises ``x`` first. The result requires no gradient.
 
-        Integers are multiplied as float32, which is exact for sums below 2**24: for up to 1032 inputs.
+        By the device's product of integers where it has one, else as float32, which is exact for sums below 2**24: for up
+        to 1032 inputs.
         """
-        scale = self.scale
-        if rounds and scale is not None:
-            x, step = rounded(x)
-            scale = scale * step
-        made = x @ self.data.float().t()  # type: ignore[attr-defined]
-        if scale is not None:
-            made = made * scale
-        return made if self.bias is None else made + self.bias
+        if rounds and (made := self._of_integers(x)) is not None:
+            return made
+        with no_grad():
+            scale = self.scale
+            if rounds and scale is not None:
+                x, step = rounded(x)
+                scale = scale * step
+            made = x @ self.data.float().t()
+            if scale is not None:
+                made = made * scale
+            return made if self.bias is None else made + self.bias
+
+    def _of_integers(self, x: Any) -> Tensor | None:
+        """What one kernel makes of a plain tensor, where there is one for it; None for other calls."""
+        buffers = self._buffers  # past __getattr__
+        data, scale, bias = buffers["data"], buffers["scale"], buffers["bias"]
+        if (
+            type(x) is not Tensor
+            or type(scale) is not Tensor
+            or x.dtype is not dtypes.float32
+            or scale.dtype is not dtypes.float32
+            or x.device is not data.device
+            or (bias is not None and bias.dtype is not dtypes.float32)
+            or unusual.tracers
+            or unusual.vmaps
+        ):
+            return None
+        device, shape = x.device, x.native.shape
+        kernel = device.kernels["linear_int8"]
+        if not kernel or not shape or shape[-1] != data.native.shape[1]:
+            return None
+        natives = (x.native, data.native, scale.native, None if bias is None else bias.native)
+        try:
+            native = kernel(*natives)
+        except MemoryError as error:
+            native = again(device, "linear_int8", natives, {}, error)
+        made: Tensor = new_tensor(native, dtypes.float32, device)
+        return made
 
 
 def rounded(x: Any) -> tuple[Any, Any]:

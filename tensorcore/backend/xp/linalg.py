@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 __all__ = ["kernels"]
 
+_EXACT = 1032  # products of -128 and 127 whose sum has 24 bits
+
 
 def kernels(backend: XPBackend) -> dict[str, Kernel]:
     """The family's kernels for one backend."""
@@ -79,6 +81,23 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
             made += bias
         return made
 
+    def linear_int8(x: Native, weight: Native, scale: Native, bias: Native | None) -> Native:
+        """A float32 ``x``, rounded to eight bits, times the transpose of an int8 weight and its scale, and the bias.
+
+        The range of ``x``, 0 included, is 127 steps wide, and 0 is a whole number of them. ``scale`` is one for all outputs,
+        without dims, or one for each. Sums are exact.
+        """
+        one, step = x.dtype.type(1), x.dtype.type(1)
+        if x.size:
+            low, high = xp.minimum(x.min(), 0 * one), xp.maximum(x.max(), 0 * one)
+            step = (high - low) / (127 * one)
+            step = xp.where(step > 0, step, one)
+            zero = xp.clip(xp.round(-low / step), 0, 127)
+            x = xp.clip(xp.round(x * (one / step)) + zero, 0, 255) - zero
+        exact = np.float32 if x.shape[-1] <= _EXACT else np.float64
+        made = xp.asarray(matmul_(x.astype(exact), weight.astype(exact).T).astype(np.float32) * (scale * step))
+        return made if bias is None else made + bias
+
     def addmm(input: Native, x: Native, y: Native, *, beta: Any, alpha: Any) -> Native:
         """``beta * input + alpha * x @ y``; an input times 0 is not read, whatever is in it."""
         if is_short(x):
@@ -107,5 +126,5 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         return made
 
     return {function.__name__: function for function in (
-        matmul, matmul_nt, matmul_tn, linear, addmm, cross, take_diagonal, put_diagonal,
+        matmul, matmul_nt, matmul_tn, linear, linear_int8, addmm, cross, take_diagonal, put_diagonal,
     )}  # fmt: skip

@@ -130,17 +130,19 @@ def usual_write(
         floats = integers = frozenset()
     # Of one operand there is logical_not alone, which asks whether that is 0.
     comparison, absent = (kernel, ()) if count > 1 else ("eq", (0,))
-
     narrow = frozenset() if not numbers else NARROW if accepts is None else NARROW & accepts
+    last_known = op if count > 1 else op.unchanged
 
-    @before("overwritten", first, kernel, accepts, result, floats, integers, count, factors, narrow, op)
+    @before("overwritten", first, kernel, accepts, result, floats, integers, count, factors, narrow, last_known)
     def overwritten(input: Tensor, others: tuple[Any, ...], **options: Any) -> bool:
         """Whether the call was one of the usual ones, and is done."""
-        if not is_free(input) or len(others) + 1 != count:
-            return False
-        if options and not all([one in factors and type(value) in (float, int) for one, value in options.items()]):
+        known = [one in factors and type(value) in (float, int) for one, value in options.items()]
+        if not is_free(input) or len(others) + 1 != count or not all(known):
             return False
         dtype, device, version, native = input.dtype, input.device, input.version, input.native
+        if dtype in op.unchanged:
+            written(input)
+            return True
         if accepts is not None and dtype not in accepts:
             return False
         natives = [native]
@@ -255,6 +257,9 @@ def overwrite(name: str, input: Tensor, result: Tensor) -> Tensor:
         )
     if result.device is not input.device:
         check_same_device(name, input, result.device)
+    if result.native is input.native and result.node is input.node:  # an op that gives such elements as they are
+        written(input)
+        return input
     if input.trail is not None:
         # The result may be the end of several calls; to the base it is one copy into the part.
         return input.copy_(result)  # type: ignore[attr-defined, no-any-return]
@@ -279,9 +284,7 @@ def inplace(
         check_apart(name, input, args)
         earlier = new_tensor(input.native, input.dtype, input.device)
         earlier.node = input.node
-        recorded = input.node is not None
-        for one in (*args, *kwargs.values()) if kwargs else args:
-            recorded = recorded or (isinstance(one, Tensor) and one.node is not None)
+        recorded = any([isinstance(one, Tensor) and one.node is not None for one in (input, *args, *kwargs.values())])
         if recorded and mode.enabled:  # formulas that keep the input must keep what it was before the write
             earlier.native = input.device.kernels["clone"](input.native)
         return overwrite(name, input, function(earlier, *args, **kwargs))
@@ -324,8 +327,7 @@ def _before(op: Op, input: Tensor, inputs: Sequence[Any]) -> Tensor:
     """The input as it was before the write, for the formulas that name it; a copy only if one does."""
     before = new_tensor(input.native, input.dtype, input.device)
     before.node = input.node
-    needed = any(isinstance(inputs[i], Tensor) and inputs[i].node is not None for i in op.needed_for[0])
-    if needed:
+    if any(isinstance(inputs[i], Tensor) and inputs[i].node is not None for i in op.needed_for[0]):
         before.native = input.device.kernels["clone"](input.native)
     return before
 
@@ -385,9 +387,7 @@ _LOST = _Lost()
 
 
 def _lost(view: Tensor) -> Any:
-    if view.node is None:
-        return None
-    return bare_node(_LOST, (view.node,), tuple(view.native.shape), view.dtype)
+    return None if view.node is None else bare_node(_LOST, (view.node,), tuple(view.native.shape), view.dtype)
 
 
 def bare_node(op: Any, edges: tuple[Any, ...], shape: Any, dtype: Any) -> Node:

@@ -69,9 +69,7 @@ def is_free(tensor: Tensor) -> bool:
         and (node is not None or (trail[0] if type(trail) is tuple else trail.base).node is not None)
     ):
         return False
-    if unusual.inferred and tensor.is_inference():
-        return False
-    return 0 not in tensor.device.strides(tensor.native)
+    return not (unusual.inferred and tensor.is_inference()) and 0 not in tensor.device.strides(tensor.native)
 
 
 def check_same_device(op: str, tensor: Tensor, device: Any) -> None:
@@ -228,9 +226,10 @@ def elementwise_inplace(op: Op, overwritten: Callable[..., bool]) -> Callable[..
         if compute is input.dtype and final is compute and not widened:
             device.kernels[op.kernel](*natives, out=input.native)
             remember(op, device, inputs, compute, final)
+        elif compute is input.dtype and op.result and len(natives) == 2 and (over := device.kernels["compare_over"]):
+            over(*natives, by=op.kernel)
         else:
-            result = device.kernels[op.kernel](*natives)
-            device.kernels["copy"](input.native, result)
+            device.kernels["copy"](input.native, device.kernels[op.kernel](*natives))
         written(input)
         if erased:
             edges = tuple([one.node if isinstance(one, Tensor) else None for one in inputs])
@@ -245,18 +244,18 @@ def elementwise_inplace(op: Op, overwritten: Callable[..., bool]) -> Callable[..
 @before("overwrite")
 def overwrite(name: str, input: Tensor, result: Tensor) -> Tensor:
     """Write ``result`` over ``input``, which takes over its history."""
-    if tuple(result.native.shape) != tuple(input.native.shape):
+    shape, made = list(input.native.shape), list(result.native.shape)
+    if made != shape:
         raise ShapeError(
-            f"{name}: output with shape {list(input.native.shape)} doesn't match the broadcast shape "
-            f"{list(result.native.shape)}, got an input that cannot hold the result; use the form without underscore"
+            f"{name}: output with shape {shape} doesn't match the broadcast shape {made}, got an input that cannot hold the "
+            f"result; use the form without underscore"
         )
     if result.dtype is not input.dtype and not dtypes.can_cast(result.dtype, input.dtype):
         raise DtypeError(
             f"{name}: result type {result.dtype.name} can't be cast to the desired output type {input.dtype.name}, got "
             f"{input.dtype.name} to write to; use the form without underscore"
         )
-    if result.device is not input.device:
-        check_same_device(name, input, result.device)
+    check_same_device(name, input, result.device)
     if result.native is input.native and result.node is input.node:  # an op that gives such elements as they are
         written(input)
         return input

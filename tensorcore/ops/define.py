@@ -77,6 +77,8 @@ class Op:
     tensor_first = False
     # Of ``add`` and ``sub``: what an in-place call with a factor goes to.
     scaled: Callable[..., Any] | None = None
+    # Dtypes whose elements it gives as they are: in place there is nothing to do for them but to note the write.
+    unchanged: frozenset[Any] = frozenset()
     # What makes usual in-place calls, see ``inplace.usual_write``.
     overwritten: Callable[..., bool] | None = None
     # Whether PyTorch keeps its results off the tape although they change with the inputs.

@@ -69,9 +69,7 @@ def is_free(tensor: Tensor) -> bool:
         and (node is not None or (trail[0] if type(trail) is tuple else trail.base).node is not None)
     ):
         return False
-    if unusual.inferred and tensor.is_inference():
-        return False
-    return 0 not in tensor.device.strides(tensor.native)
+    return not (unusual.inferred and tensor.is_inference()) and 0 not in tensor.device.strides(tensor.native)
 
 
 def check_same_device(op: str, tensor: Tensor, device: Any) -> None:
@@ -130,17 +128,19 @@ def usual_write(
         floats = integers = frozenset()
     # Of one operand there is logical_not alone, which asks whether that is 0.
     comparison, absent = (kernel, ()) if count > 1 else ("eq", (0,))
-
     narrow = frozenset() if not numbers else NARROW if accepts is None else NARROW & accepts
+    last_known = op if count > 1 else op.unchanged
 
-    @before("overwritten", first, kernel, accepts, result, floats, integers, count, factors, narrow, op)
+    @before("overwritten", first, kernel, accepts, result, floats, integers, count, factors, narrow, last_known)
     def overwritten(input: Tensor, others: tuple[Any, ...], **options: Any) -> bool:
         """Whether the call was one of the usual ones, and is done."""
-        if not is_free(input) or len(others) + 1 != count:
-            return False
-        if options and not all([one in factors and type(value) in (float, int) for one, value in options.items()]):
+        known = [one in factors and type(value) in (float, int) for one, value in options.items()]
+        if not is_free(input) or len(others) + 1 != count or not all(known):
             return False
         dtype, device, version, native = input.dtype, input.device, input.version, input.native
+        if dtype in op.unchanged:
+            written(input)
+            return True
         if accepts is not None and dtype not in accepts:
             return False
         natives = [native]
@@ -226,9 +226,10 @@ def elementwise_inplace(op: Op, overwritten: Callable[..., bool]) -> Callable[..
         if compute is input.dtype and final is compute and not widened:
             device.kernels[op.kernel](*natives, out=input.native)
             remember(op, device, inputs, compute, final)
+        elif compute is input.dtype and op.result and len(natives) == 2 and (over := device.kernels["compare_over"]):
+            over(*natives, by=op.kernel)
         else:
-            result = device.kernels[op.kernel](*natives)
-            device.kernels["copy"](input.native, result)
+            device.kernels["copy"](input.native, device.kernels[op.kernel](*natives))
         written(input)
         if erased:
             edges = tuple([one.node if isinstance(one, Tensor) else None for one in inputs])
@@ -243,18 +244,21 @@ def elementwise_inplace(op: Op, overwritten: Callable[..., bool]) -> Callable[..
 @before("overwrite")
 def overwrite(name: str, input: Tensor, result: Tensor) -> Tensor:
     """Write ``result`` over ``input``, which takes over its history."""
-    if tuple(result.native.shape) != tuple(input.native.shape):
+    shape, made = list(input.native.shape), list(result.native.shape)
+    if made != shape:
         raise ShapeError(
-            f"{name}: output with shape {list(input.native.shape)} doesn't match the broadcast shape "
-            f"{list(result.native.shape)}, got an input that cannot hold the result; use the form without underscore"
+            f"{name}: output with shape {shape} doesn't match the broadcast shape {made}, got an input that cannot hold the "
+            f"result; use the form without underscore"
         )
     if result.dtype is not input.dtype and not dtypes.can_cast(result.dtype, input.dtype):
         raise DtypeError(
             f"{name}: result type {result.dtype.name} can't be cast to the desired output type {input.dtype.name}, got "
             f"{input.dtype.name} to write to; use the form without underscore"
         )
-    if result.device is not input.device:
-        check_same_device(name, input, result.device)
+    check_same_device(name, input, result.device)
+    if result.native is input.native and result.node is input.node:  # an op that gives such elements as they are
+        written(input)
+        return input
     if input.trail is not None:
         # The result may be the end of several calls; to the base it is one copy into the part.
         return input.copy_(result)  # type: ignore[attr-defined, no-any-return]
@@ -279,9 +283,7 @@ def inplace(
         check_apart(name, input, args)
         earlier = new_tensor(input.native, input.dtype, input.device)
         earlier.node = input.node
-        recorded = input.node is not None
-        for one in (*args, *kwargs.values()) if kwargs else args:
-            recorded = recorded or (isinstance(one, Tensor) and one.node is not None)
+        recorded = any([isinstance(one, Tensor) and one.node is not None for one in (input, *args, *kwargs.values())])
         if recorded and mode.enabled:  # formulas that keep the input must keep what it was before the write
             earlier.native = input.device.kernels["clone"](input.native)
         return overwrite(name, input, function(earlier, *args, **kwargs))
@@ -324,8 +326,7 @@ def _before(op: Op, input: Tensor, inputs: Sequence[Any]) -> Tensor:
     """The input as it was before the write, for the formulas that name it; a copy only if one does."""
     before = new_tensor(input.native, input.dtype, input.device)
     before.node = input.node
-    needed = any(isinstance(inputs[i], Tensor) and inputs[i].node is not None for i in op.needed_for[0])
-    if needed:
+    if any(isinstance(inputs[i], Tensor) and inputs[i].node is not None for i in op.needed_for[0]):
         before.native = input.device.kernels["clone"](input.native)
     return before
 
@@ -385,9 +386,7 @@ _LOST = _Lost()
 
 
 def _lost(view: Tensor) -> Any:
-    if view.node is None:
-        return None
-    return bare_node(_LOST, (view.node,), tuple(view.native.shape), view.dtype)
+    return None if view.node is None else bare_node(_LOST, (view.node,), tuple(view.native.shape), view.dtype)
 
 
 def bare_node(op: Any, edges: tuple[Any, ...], shape: Any, dtype: Any) -> Node:

@@ -56,6 +56,7 @@ def elementwise(
     tensor_first: bool = False,
     rule: Callable[..., dtype] | None = None,
     by_value: bool = False,
+    unchanged: frozenset[dtype] = frozenset(),
     samples: Calls,
     backward_name: str | None = None,
 ) -> Callable[..., Tensor]:
@@ -76,6 +77,7 @@ def elementwise(
             rule of promotion unless told otherwise. It is not asked where all are of one plain floating dtype, and once for
             each meeting of dtypes.
         by_value: whether it looks at a number within 32 bits that stands last, beside integers: it is asked each time then.
+        unchanged: the dtypes whose elements it gives as they are.
     """
     op = Op(name, inputs, doc, grads=grads, samples=samples, kind="elementwise", backward_name=backward_name)
     promote = rule or result_type
@@ -89,7 +91,7 @@ def elementwise(
         return compute, dtypes.bool_ if gives == "bool" else compute.to_real() if reals else compute
 
     op.dtypes = dtypes_of  # type: ignore[attr-defined]
-    op.widens, op.by_value = widens, by_value
+    op.widens, op.by_value, op.unchanged = widens, by_value, unchanged
     op.tensor_first = tensor_first
     # Where all operands have one of these dtypes, or are Python's own ints and floats, every rule is met.
     op.quick = takes & (PLAIN_FLOATS if reals else PLAIN_FLOATS | COMPLEX)
@@ -299,6 +301,7 @@ def composite(
     usual: str = "",
     takes: frozenset[dtype] | None = None,
     numbers: bool = False,
+    unchanged: frozenset[dtype] = frozenset(),
     register: bool = True,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Make an op of a function that is written in other ops, for which a backend may have one fused kernel.
@@ -321,6 +324,7 @@ def composite(
         usual: an expression of the options that such a call has to meet, where ``check`` looks at them.
         takes: the dtypes that the kernel takes, where it does not take all.
         numbers: whether it takes a float of Python in the place of the last tensor.
+        unchanged: the dtypes whose elements it gives as they are.
         register: whether it is an op of its own in the registry.
 
     The kernel runs only where all inputs have the one dtype, which is also the result's.
@@ -331,6 +335,7 @@ def composite(
         parameters = parameters_of(function)
         op = Op(title, inputs, function.__doc__ or "", grads=grads, samples=samples, kind="composite",
                 kernel=kernel, backward_name=backward_name, register=register)  # fmt: skip
+        op.unchanged = unchanged
         names = [one for one in parameters if one not in ("out", "inplace")]
         run = _composite_run(op, function, check, names, takes, numbers)
         call = composed(op, function, run, quick, usual, numbers, bool(writes and quick))

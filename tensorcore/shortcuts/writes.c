@@ -1,8 +1,9 @@
 /* Calls that write over their first tensor. */
 #include "shortcuts.h"
 
-/* What the short way of an elementwise op has to know besides, see usual_write: FIRST is where the first number may stand. */
-enum { FIRST, OPERANDS = 6, FACTORS, WRITTEN_OP = 9 };
+/* What the short way of an elementwise op has to know besides, see usual_write: FIRST is where the first number may stand; of one operand the dtypes
+   whose elements it leaves as they are stand in the place of the op. */
+enum { FIRST, OPERANDS = 6, FACTORS, WRITTEN_OP = 9, UNCHANGED = WRITTEN_OP };
 
 bool fits(PyObject *one, PyObject *other) {
     PyArrayObject *x = (PyArrayObject *)one, *y = (PyArrayObject *)other;
@@ -84,8 +85,11 @@ static PyObject *run_overwritten(const shortcut *self, PyObject *const *args, Py
     enum { MOST = 3 };
     PyObject *given[MOST + 2], *done, *factor = kwnames && PyTuple_GET_SIZE(kwnames) == 1 ? PyTuple_GET_ITEM(kwnames, 0) : NULL;
     const Py_ssize_t count = nargs == 2 && PyTuple_CheckExact(args[1]) ? 1 + PyTuple_GET_SIZE(args[1]) : MOST + 1;
-    if (count > MOST || count != PyLong_AsSsize_t(self->known[OPERANDS]) || !is_free(args[0]) ||
-        !(self->known[OP_ACCEPTS] == Py_None || PySet_Contains(self->known[OP_ACCEPTS], SLOT(args[0], DTYPE)) == 1))
+    if (count > MOST || count != PyLong_AsSsize_t(self->known[OPERANDS]) || !is_free(args[0]))
+        return NULL;
+    if (count == 1 && !kwnames && PySet_Contains(self->known[UNCHANGED], SLOT(args[0], DTYPE)) == 1)
+        return noted(args[0], Py_NewRef(Py_None), Py_True);
+    if (!(self->known[OP_ACCEPTS] == Py_None || PySet_Contains(self->known[OP_ACCEPTS], SLOT(args[0], DTYPE)) == 1))
         return NULL;
     if (kwnames && (!factor || self->known[OP_RESULT] != Py_None || PySet_Contains(self->known[FACTORS], factor) != 1 ||
                     !(PyFloat_CheckExact(args[2]) || PyLong_CheckExact(args[2]))))

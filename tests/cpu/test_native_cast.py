@@ -16,12 +16,13 @@ KINDS = {one.name: one for one in dtypes.ALL if not one.is_complex}
 @pytest.mark.parametrize("source", KINDS)
 @pytest.mark.parametrize("target", KINDS)
 def test_casts(source, target):
-    """Every pair of dtypes gives NumPy's values; what an integer cannot hold is undefined and left out."""
+    """Every pair of dtypes gives NumPy's values, of repeated rows and columns too; what an integer cannot hold is left out."""
     native, fallback = kernel("cast")
     values = awkward(KINDS[source].numpy, 100)
     if "float" in source and "int" in target:
         values = np.clip(np.nan_to_num(values.astype(np.float64), posinf=100, neginf=0), 0, 100).astype(values.dtype)
-    for one in layouts(values).values():
+    repeated = [np.broadcast_to(values[:60], (7, 60)), np.broadcast_to(values[:60, None], (60, 9))]
+    for one in [*layouts(values).values(), *repeated]:
         got, expected = native(one, dtype=KINDS[target]), fallback(one, dtype=KINDS[target])
         if expected.dtype.kind == "V":
             assert got.dtype == expected.dtype

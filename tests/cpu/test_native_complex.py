@@ -46,6 +46,35 @@ def test_negation(dtype):
     np.testing.assert_array_equal(x, expected)
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_conjugates(dtype):
+    """The imaginary part gets the other sign, zeros and NaN among them, in every layout, in memory order, and in place."""
+    native, fallback = kernel("conj_physical")
+    for x in layouts(wild(dtype)).values():
+        got, expected = native(x), np.asarray(fallback(x))
+        assert (got.dtype, got.shape, got.tobytes()) == (expected.dtype, expected.shape, expected.tobytes())
+    x = wild(dtype)
+    expected = fallback(x)
+    assert native(x, out=x) is x
+    assert x.tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("by", ["eq", "ne"])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_comparisons_over_the_first_operand(dtype, by):
+    """1 or 0 as a number of the operands' type, of NaN and zeros of both signs too; beside numbers, rows, and arrays that lie apart."""
+    native, fallback = kernel("compare_over")
+    for x in layouts(wild(dtype)).values():
+        for other in (x[::-1].copy() if x.ndim else x.copy(), 0, 1.5, 1 - 2j, np.where(x == x, x, 0)):
+            got, expected = x.copy(), x.copy()
+            assert native(got, other, by=by) is got
+            fallback(expected, other, by=by)
+            np.testing.assert_array_equal(got, expected)
+    wide = np.zeros((4, 6), dtype)
+    native(wide[:, ::2], np.array([0, 1, 0], dtype), by=by)
+    assert wide.real.tolist() == [[float(by == "eq"), 0, float(by == "ne"), 0, float(by == "eq"), 0]] * 4
+
+
 @pytest.mark.parametrize("name", ["add", "sub", "mul"])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_arithmetic_of_two(dtype, name):

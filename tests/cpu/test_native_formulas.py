@@ -29,7 +29,8 @@ def spread(dtype, count=1003):
 
 @pytest.mark.parametrize("name", SINGLE)
 def test_functions_of_floats(name):
-    """To one unit of the exact value rounded to a float, signs of zeros too; doubles are NumPy's own."""
+    """To one unit of the exact value rounded to a float, signs of zeros too; doubles are NumPy's own, but for
+    lgamma and digamma, see test_native_borrowed.py."""
     native, fallback = kernel(name)
     x = spread(np.float32)
     exact = fallback(x.astype(np.float64)).astype(np.float32)
@@ -37,7 +38,8 @@ def test_functions_of_floats(name):
     assert_within(got, exact, 1)
     there = exact == 0
     np.testing.assert_array_equal(np.signbit(got[there]), np.signbit(exact[there]))
-    assert_same(native(x.astype(np.float64)), fallback(x.astype(np.float64)))
+    if name not in ("lgamma", "digamma"):
+        assert_same(native(x.astype(np.float64)), fallback(x.astype(np.float64)))
 
 
 def test_the_derivative_of_digamma():

@@ -44,3 +44,27 @@ def test_they_are_taken_where_they_lie(name):
     native, _ = kernel(name)
     for values in layouts(points(name)[:67]).values():
         np.testing.assert_array_equal(native(values), native(values.copy()))
+
+
+def test_the_inverse_of_erf_keeps_its_digits():
+    """To five units of 40 digits in double: in the middle, beyond it, and up to the last number under 1, with the sign."""
+    y = np.array(
+        [1e-300, 0.1, 0.2576950138018195, 0.5, 0.84, 0.86, 0.99, 0.999999999, 0.99999999999, 0.9999999999999999]
+    )
+    exact = np.array(
+        [
+            8.86226925452758e-301,
+            0.08885599049425769,
+            0.23249846538338284,
+            0.4769362762044699,
+            0.9935356283473041,
+            1.0435418436397588,
+            1.8213863677184494,
+            4.320005388105362,
+            4.812924058944833,
+            5.8635847487551676,
+        ]
+    )
+    native = kernel("erfinv")[0]
+    np.testing.assert_allclose(native(y), exact, 5 * np.finfo(np.float64).eps)
+    np.testing.assert_array_equal(native(-y), -native(y))

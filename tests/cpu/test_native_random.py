@@ -14,8 +14,10 @@ pytestmark = [needs_native, pytest.mark.usefixtures("isa")]
 
 SIZES = [(), (0,), (1,), (15,), (16,), (17,), (624,), (3, 5, 7), (1000,), (1024,), (1040,), (5003,), (20_011,)]
 DRAWS = {
-    "rand": ("uniform", {}, ("float32", "float64", "complex64")),
-    "uniform": ("uniform", {"low": -2.5, "high": 0.7}, ("float32", "float64", "complex128")),
+    "rand": ("uniform", {}, ("float32", "float64", "float16", "bfloat16", "complex64")),
+    "uniform": ("uniform", {"low": -2.5, "high": 0.7}, ("float32", "float64", "float16", "complex128")),
+    "uniform below zero": ("uniform", {"low": -2.5, "high": 0.0}, ("float16", "bfloat16")),
+    "uniform between neighbours": ("uniform", {"low": 1.0, "high": 1.0078125}, ("float16", "bfloat16")),
     "narrow uniform": ("uniform", {"low": 1.0, "high": 1.0000001}, ("float32",)),
     "randn": ("normal", {}, ("float32", "float64", "float16", "bfloat16", "complex128")),
     "normal": ("normal", {"mean": 3.3, "std": 0.1}, ("float32", "float64", "complex64", "complex128")),
@@ -24,10 +26,10 @@ DRAWS = {
     "certain": ("bernoulli", {"probability": 1.0}, ("float32",)),
     "exponential": ("exponential", {}, ("float32", "float64", "float16", "bfloat16")),
     "faster": ("exponential", {"rate": 2.5}, ("float32", "float64")),
-    "randint": ("integers", {"low": -5, "high": 95}, ("int64", "int32", "float32")),
+    "randint": ("integers", {"low": -5, "high": 95}, ("int64", "int32", "float32", "float16", "bfloat16")),
     "wide randint": ("integers", {"low": 0, "high": 1 << 40}, ("int64",)),
     "randint of whole floats": ("integers", {"low": -(1 << 24), "high": 1 << 24}, ("float32",)),
-    "random": ("random", {}, ("float32", "float64", "int64", "int32", "float16", "bool_")),
+    "random": ("random", {}, ("float32", "float64", "int64", "int32", "float16", "bfloat16", "bool_")),
     "cauchy": ("cauchy", {}, ("float32", "float64", "float16", "bfloat16")),
     "wide cauchy": ("cauchy", {"median": -3.3, "sigma": 0.7}, ("float32", "float64")),
     "geometric": ("geometric", {"probability": 0.3}, ("float32", "float64", "int64", "float16", "bfloat16")),

@@ -7,7 +7,7 @@ import math
 import pytest
 
 import tensorcore as tc
-from tensorcore.errors import ArgumentError, ArgumentTypeError
+from tensorcore.errors import ArgumentError, ArgumentTypeError, UsageError
 
 CALLS = {
     "frac_": ("frac", ()),
@@ -179,6 +179,20 @@ def test_a_write_to_a_view_and_the_tape() -> None:
     (leaf * 2).tril_().sum().backward()
     assert leaf.grad is not None
     assert leaf.grad.tolist() == [[2, 0, 0], [2, 2, 0], [2, 2, 2]]
+
+
+@pytest.mark.parametrize("dtype", ["int64", "int32", "uint8"])
+@pytest.mark.parametrize("name", ["floor_", "ceil_", "trunc_", "round_", "nan_to_num_", "conj_physical_"])
+def test_what_leaves_integers_as_they_are_notes_the_write(device, name, dtype) -> None:
+    """The tensor itself comes back with its elements, its version counts one write more; also of a view, whose base sees it."""
+    x = tc.tensor([[3, 0, 7], [1, 2, 5]], dtype=getattr(tc, dtype), device=device)
+    view = x[:, ::2]
+    for one in (x, view, x.t()):
+        version, held = x._version, one.tolist()
+        assert getattr(one, name)() is one
+        assert (x._version, one.tolist(), one.dtype) == (version + 1, held, x.dtype)
+    with pytest.raises(UsageError):
+        getattr(x[:1].expand(4, 3), name)()
 
 
 def test_strides_given_in_place(device) -> None:

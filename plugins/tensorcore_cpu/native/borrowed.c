@@ -1,12 +1,15 @@
 /* Functions of doubles whose loops are SciPy's: found at the first call, run without NumPy's frames around them, and mended where
    PyTorch's corners are others. What is not there is left to NumPy's kernels. */
 #include "elementwise.h"
+#include "formulas.h"
 #include "plan.h"
 #include "rows.h"
 
 #include <math.h>
 
-enum { GRAIN = 1 << 12, MOST_ORDER = 20 }; /* elements a thread; orders whose factorial a double holds */
+DECLARE_LOOPS(formula_loops, formula_loops);
+
+enum { GRAIN = 1 << 12, PIECE = 512, MOST_ORDER = 20 }; /* elements a thread, and of a piece; orders whose factorial a double holds */
 
 typedef void (*mending)(char *const *data, const ptrdiff_t *steps, ptrdiff_t count);
 
@@ -20,13 +23,6 @@ static PyObject *out_name, *order_name;
 
 #define IN(k) (*(const double *)(data[k] + i * steps[k]))
 #define MADE(k) (*(double *)(data[k] + i * steps[k]))
-
-/* At minus infinity, and at numbers whose inverse is larger than any: there log(1 / x) is -log(x). */
-static void mend_lgamma(char *const *data, const ptrdiff_t *steps, ptrdiff_t count) {
-    for (ptrdiff_t i = 0; i < count; i++)
-        if (isinf(MADE(1)) && (fabs(IN(0)) < 1 || isinf(IN(0))))
-            MADE(1) = fabs(log(fabs(IN(0))));
-}
 
 /* One of the two decides where it can, even beside NaN. */
 static void mend_incomplete(char *const *data, const ptrdiff_t *steps, ptrdiff_t count, double upper) {
@@ -64,6 +60,40 @@ static void run_rows(void *context, char *const *data, const ptrdiff_t *steps, p
         MADE(run->inputs) *= run->factor;
 }
 
+#define OF_ONE(X)                                                                                             \
+    X(bessel_j0, "j0", NULL) X(bessel_j1, "j1", NULL) X(bessel_y0, "y0", NULL) X(bessel_y1, "y1", NULL)       \
+    X(modified_bessel_k0, "k0", NULL) X(modified_bessel_k1, "k1", NULL)                                       \
+    X(scaled_modified_bessel_k0, "k0e", NULL) X(scaled_modified_bessel_k1, "k1e", NULL)                       \
+    X(digamma, "psi", NULL) X(entr, "entr", NULL) X(erfcx, "erfcx", NULL) X(log_ndtr, "log_ndtr", NULL)       \
+    X(ndtri, "ndtri", NULL)
+#define OF_TWO(X) X(igamma, "gammainc", mend_igamma) X(igammac, "gammaincc", mend_igammac)
+
+#define NUMBERED(name, own, mend) AT_##name,
+enum { OF_ONE(NUMBERED) OF_TWO(NUMBERED) AT_zeta };
+
+/* Digamma: SciPy's, of numbers under 0 that of 1 - x, for a loop of ours to reflect. */
+static void run_digamma(void *context, char *const *data, const ptrdiff_t *steps, ptrdiff_t count) {
+    const borrowed_run *run = context;
+    const formula_loop reflect = PICK(formula_loops)->of[FORMULA_digamma_left][TYPE_F64];
+    double from[PIECE], right[PIECE];
+    for (ptrdiff_t begin = 0, piece; begin < count; begin += piece) {
+        bool left = false;
+        npy_intp length = piece = count - begin < PIECE ? count - begin : PIECE;
+        char *at[3] = {data[0] + begin * steps[0], data[1] + begin * steps[1]};
+        for (ptrdiff_t i = 0; i < piece; i++) {
+            const double x = *(const double *)(at[0] + i * steps[0]);
+            left |= x < 0;
+            from[i] = x < 0 ? 1 - x : x;
+        }
+        if (!left) {
+            run->of->loop(at, &length, steps, run->of->beside);
+            continue;
+        }
+        run->of->loop((char *[2]){(char *)from, (char *)right}, &length, (const npy_intp[2]){sizeof *from, sizeof *right}, run->of->beside);
+        reflect((const double[3]){0}, (char *const[3]){at[0], (char *)right, at[1]}, (const ptrdiff_t[3]){steps[0], sizeof *right, steps[1]}, piece);
+    }
+}
+
 /* The loop of that function, looked for once; NULL without an exception where it is not there. */
 static const numpy_loop *loop_of(const borrowed *function, numpy_loop *found, bool *tried) {
     if (!*tried && !native_ufunc_loop(function->module, function->name, TYPE_F64, found))
@@ -90,20 +120,9 @@ static PyObject *apply(const borrowed *function, int at, PyObject *const *args, 
         return NULL;
     PyObject *made = native_plan_result(&plan, operands, TYPE_F64, out);
     if (made)
-        native_plan_run(&plan, GRAIN, run_rows, &(borrowed_run){loop, function->mend, factor, function->inputs});
+        native_plan_run(&plan, GRAIN, at == AT_digamma ? run_digamma : run_rows, &(borrowed_run){loop, function->mend, factor, function->inputs});
     return made;
 }
-
-#define OF_ONE(X)                                                                                             \
-    X(bessel_j0, "j0", NULL) X(bessel_j1, "j1", NULL) X(bessel_y0, "y0", NULL) X(bessel_y1, "y1", NULL)       \
-    X(modified_bessel_k0, "k0", NULL) X(modified_bessel_k1, "k1", NULL)                                       \
-    X(scaled_modified_bessel_k0, "k0e", NULL) X(scaled_modified_bessel_k1, "k1e", NULL)                       \
-    X(digamma, "psi", NULL) X(entr, "entr", NULL) X(erfcx, "erfcx", NULL) X(log_ndtr, "log_ndtr", NULL)       \
-    X(ndtri, "ndtri", NULL) X(lgamma, "gammaln", mend_lgamma)
-#define OF_TWO(X) X(igamma, "gammainc", mend_igamma) X(igammac, "gammaincc", mend_igammac)
-
-#define NUMBERED(name, own, mend) AT_##name,
-enum { OF_ONE(NUMBERED) OF_TWO(NUMBERED) AT_zeta };
 
 #define ONE(name, own, mend) [AT_##name] = {"scipy.special", own, 1, mend},
 #define TWO(name, own, mend) [AT_##name] = {"scipy.special", own, 2, mend},

@@ -41,14 +41,6 @@ static void run_through_float(void *context, char *const *data, const ptrdiff_t 
     }
 }
 
-/* Whether two elements of the array lie in one place: NumPy lays the copy out in an order of its own. */
-static bool repeats(PyArrayObject *array) {
-    for (int i = 0; i < PyArray_NDIM(array); i++)
-        if (!PyArray_STRIDE(array, i) && PyArray_DIM(array, i) > 1)
-            return true;
-    return false;
-}
-
 static PyObject *copied(PyArrayObject *array, native_type from, native_type to, PyObject *out) {
     native_loop loop = casts->cast[from][to];
     through_float by = {from == TYPE_F64 && to == TYPE_F16 ? casts->odd : casts->cast[from][TYPE_F32], casts->cast[TYPE_F32][to]};
@@ -101,7 +93,7 @@ static PyObject *run_cast(const native_kernel *kernel, PyObject *const *args, Py
         if (parts != TYPE_NONE || PyErr_Occurred())
             return parts == TYPE_NONE ? NULL : PyArray_CastToType(x, PyArray_DescrFromType(parts == TYPE_F32 ? NPY_CFLOAT : NPY_CDOUBLE), 0);
     }
-    if (from == TYPE_NONE || repeats((PyArrayObject *)args[0]))
+    if (from == TYPE_NONE)
         return NULL;
     return (to = native_dtype_type(dtype)) == TYPE_NONE ? NULL : copied((PyArrayObject *)args[0], from, to, NULL);
 }
@@ -110,8 +102,7 @@ static PyObject *run_clone(const native_kernel *kernel, PyObject *const *args, P
     native_type type = nargs == 1 && !kwnames ? native_array_type(args[0]) : TYPE_NONE;
     if (nargs == 1 && !kwnames && native_complex_type(args[0]) != TYPE_NONE && PyArray_IS_C_CONTIGUOUS((PyArrayObject *)args[0]))
         return PyArray_NewCopy((PyArrayObject *)args[0], NPY_CORDER);
-    return type == TYPE_NONE || repeats((PyArrayObject *)args[0]) ? NULL
-                                                                  : copied((PyArrayObject *)args[0], type, type, NULL);
+    return type == TYPE_NONE ? NULL : copied((PyArrayObject *)args[0], type, type, NULL);
 }
 
 static PyObject *run_contiguous(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs,

@@ -9,7 +9,7 @@ DECLARE_LOOPS(complex_formula_loops, complex_formula_loops);
 static const complex_formula_loops *loops;
 
 enum { OUT, VALUE, ALPHA, OPTIONS };
-static PyObject *names[OPTIONS], *dim_name;
+static PyObject *names[OPTIONS], *dim_name, *by_name;
 static const char *const NAMES[OPTIONS] = {"out", "value", "alpha"};
 
 enum { GRAIN = 1 << 13 }; /* elements a thread, of cheap ones */
@@ -85,6 +85,21 @@ PyObject *native_complex_pair(int loop, PyObject *x, PyObject *y, PyObject *out)
     complex_run run = {NULL, {1, 0}};
     const bool numbers[2] = {true, true};
     return computed(&(complex_op){loop, 2, GRAIN}, &run, (PyObject *const[]){x, y}, numbers, out);
+}
+
+PyObject *native_complex_one(int loop, PyObject *x, PyObject *out) {
+    complex_run run = {NULL, {1, 0}};
+    return computed(&(complex_op){loop, 1, GRAIN}, &run, &x, (const bool[]){false}, out);
+}
+
+/* Whether two numbers are one, written over the first: (x, other, by), of which `other` may be a number. */
+static PyObject *run_compare(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyObject *by = NULL;
+    if (nargs != 2 || !kwnames || !native_options(args, nargs, kwnames, &by_name, 1, &by) || !by || !PyUnicode_Check(by) ||
+        native_complex_type(args[0]) == TYPE_NONE)
+        return NULL;
+    const bool same = PyUnicode_CompareWithASCIIString(by, "eq") == 0, other = PyUnicode_CompareWithASCIIString(by, "ne") == 0;
+    return same || other ? native_complex_pair(same ? COMPLEX_eq : COMPLEX_ne, args[0], args[1], args[0]) : NULL;
 }
 
 static PyObject *run_reciprocal(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
@@ -200,9 +215,9 @@ static PyObject *run_cross(const native_kernel *kernel, PyObject *const *args, P
 
 int complex_formulas_init(void) {
     loops = PICK(complex_formula_loops);
-    if (native_intern(names, NAMES, OPTIONS))
-        return -1;
-    return dim_name || (dim_name = PyUnicode_InternFromString("dim")) ? 0 : -1;
+    dim_name = PyUnicode_InternFromString("dim");
+    by_name = PyUnicode_InternFromString("by");
+    return dim_name && by_name ? native_intern(names, NAMES, OPTIONS) : -1;
 }
 
 #define SPEC(name, inputs, grain) \
@@ -220,6 +235,8 @@ const native_spec complex_formulas_kernels[] = {
     SPEC(lerp, 3, GRAIN / 2),
     SPEC(exp2, 1, 1 << 9),
     SPEC(rsqrt, 1, 1 << 9),
+    {"conj_physical", run_formula, &(const complex_op){COMPLEX_conj_physical, 1, GRAIN}, .ordered = true},
+    {"compare_over_beneath", run_compare, NULL},
     {"reciprocal_beneath", run_reciprocal, NULL, .ordered = true},
     {"pow_beneath", run_pow, NULL, .ordered = true},
     {"logcumsumexp_beneath", run_running, NULL},

@@ -5,7 +5,8 @@
 #include "types.h"
 
 /* X(name, inputs) */
-#define COMPLEX_FORMULAS(X) X(add, 2) X(sub, 2) X(mul, 2) X(div, 2) X(sinc, 1) X(sigmoid, 1) X(silu, 1) X(exp2, 1) X(rsqrt, 1) X(pow, 2) X(add_scaled, 2) X(logaddexp, 2) X(addcmul, 3) X(addcdiv, 3) X(lerp, 3)
+#define COMPLEX_FORMULAS(X) X(add, 2) X(sub, 2) X(mul, 2) X(div, 2) X(sinc, 1) X(sigmoid, 1) X(silu, 1) X(exp2, 1) X(rsqrt, 1) X(pow, 2) X(add_scaled, 2) X(logaddexp, 2) X(addcmul, 3) X(addcdiv, 3) X(lerp, 3) \
+    X(neg, 1) X(conj_physical, 1) X(eq, 2) X(ne, 2)
 
 #define COMPLEX_FORMULA_NUMBER(name, inputs) COMPLEX_##name,
 enum { COMPLEX_FORMULAS(COMPLEX_FORMULA_NUMBER) COMPLEX_FORMULA_COUNT };

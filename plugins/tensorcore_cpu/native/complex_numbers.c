@@ -73,12 +73,14 @@ static PyObject *run_alike(const native_kernel *kernel, PyObject *const *args, P
     return (PyObject *)made;
 }
 
-/* Others broadcast, or are numbers. */
+/* Others lie apart, are broadcast, or are numbers. */
 static PyObject *run_each(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     PyObject *made = run_alike(kernel, args, nargs, kwnames), *out = NULL;
     const char op = *(const char *)kernel->data;
-    if (made || PyErr_Occurred() || nargs != 2 || (kwnames && !native_options(args, nargs, kwnames, &names[OUT], 1, &out)))
+    if (made || PyErr_Occurred() || nargs != (op == '-' ? 1 : 2) || (kwnames && !native_options(args, nargs, kwnames, &names[OUT], 1, &out)))
         return made;
+    if (op == '-')
+        return native_complex_one(COMPLEX_neg, args[0], out);
     return native_complex_pair(op == '+' ? COMPLEX_add : op == 's' ? COMPLEX_sub : COMPLEX_mul, args[0], args[1], out);
 }
 
@@ -195,7 +197,7 @@ int complex_numbers_init(void) {
 }
 
 const native_spec complex_numbers_kernels[] = {
-    {"neg_beneath", run_alike, "-"},
+    {"neg_beneath", run_each, "-", .ordered = true},
     {"sqrt_beneath", run_alike, "r"},
     {"add_beneath", run_each, "+", .ordered = true},
     {"sub_beneath", run_each, "s", .ordered = true},

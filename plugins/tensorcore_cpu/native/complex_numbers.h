@@ -5,7 +5,8 @@
 #include "complex_formulas.h"
 #include "native.h"
 
-/* A loop of complex_formulas.h over two operands, arrays or numbers, that broadcast; NULL without an exception where they are others. */
+/* A loop of complex_formulas.h over one array, or two operands, arrays or numbers, that broadcast; NULL without an exception where they are others. */
+PyObject *native_complex_one(int loop, PyObject *x, PyObject *out);
 PyObject *native_complex_pair(int loop, PyObject *x, PyObject *y, PyObject *out);
 
 #endif

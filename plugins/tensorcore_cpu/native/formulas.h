@@ -20,6 +20,7 @@
 enum {
     FORMULAS(FORMULA_NUMBER)
     FORMULA_ldexp, /* whose second operand has a type of its own */
+    FORMULA_digamma_left, /* of doubles under 0, beside that of 1 - x */
     FORMULA_polygamma, /* of orders from 2 on */
     /* Where the weight is one number, under a half and over. */
     FORMULA_lerp_near, FORMULA_lerp_far,

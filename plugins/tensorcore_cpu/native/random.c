@@ -114,6 +114,13 @@ static void fill_at_once(int kind, native_type type, twister_state *state, void 
         loops->integers(state, out, count, (int64_t)a, (uint32_t)b);
 }
 
+/* The lower end in the place of the upper one, to which rounding may lead, zeros of both signs being one number. */
+static void leave_out(uint16_t *x, npy_intp count, const uint16_t *ends) {
+    const uint16_t mask = ends[1] & 0x7fff ? 0xffff : 0x7fff, high = ends[1] & mask;
+    for (npy_intp i = 0; i < count; i++)
+        x[i] = (x[i] & mask) == high ? ends[0] : x[i];
+}
+
 /* Halves are rounded floats; of an uneven count of normals the last block is drawn once, over some of the one before. */
 static void fill_halves(int kind, native_type type, twister_state *state, char *out, npy_intp count, double a, double b,
                         const char *each) {
@@ -122,6 +129,14 @@ static void fill_halves(int kind, native_type type, twister_state *state, char *
     const native_loop in = PICK(cast_loops)->cast[type][TYPE_F32], back = PICK(cast_loops)->cast[TYPE_F32][type];
     const ptrdiff_t half = TYPE_SIZE[type], full = sizeof(float);
     const npy_intp whole = kind == NORMAL ? count / BLOCK * BLOCK : count;
+    const float limits[2] = {(float)a, (float)b};
+    uint16_t ends[2];
+    back((char *const[]){(char *)limits, (char *)ends}, (const ptrdiff_t[]){full, half}, 2);
+    if (kind == RANDOM) { /* up to where they have all whole numbers */
+        kind = INTEGERS;
+        a = 0;
+        b = type == TYPE_F16 ? (1 << 11) + 1 : (1 << 8) + 1;
+    }
     for (npy_intp begin = 0, piece; begin < count; begin += piece) {
         piece = whole - begin < PIECE ? whole - begin : PIECE;
         if (!piece)
@@ -130,6 +145,8 @@ static void fill_halves(int kind, native_type type, twister_state *state, char *
             in((char *const[]){(char *)each + begin * half, (char *)chances}, (const ptrdiff_t[]){half, full}, piece);
         fill_at_once(kind, TYPE_F32, state, made, piece, a, b, each ? chances : NULL);
         back((char *const[]){(char *)made, out + begin * half}, (const ptrdiff_t[]){full, half}, piece);
+        if (kind == UNIFORM)
+            leave_out((uint16_t *)out + begin, piece, ends);
     }
 }
 
@@ -185,18 +202,18 @@ static bool probabilities(PyObject *object, native_type type, int ndim, const np
 
 /* Whether there is a loop for numbers of that type. */
 static bool drawn_as(int kind, native_type type, double a, double b) {
-    const double whole = 1 << 24; /* up to which floats have all whole numbers */
+    const double whole = type == TYPE_F16 ? 1 << 11 : type == TYPE_BF16 ? 1 << 8 : 1 << 24; /* up to which they have all whole numbers */
     switch (kind) {
     case NORMAL:
         return native_is_floating(type);
     case PERMUTATION:
         return type == TYPE_I64;
     case INTEGERS:
-        return type == TYPE_I64 || (type == TYPE_F32 && -whole <= a && a + b <= whole);
+        return type == TYPE_I64 || ((type == TYPE_F32 || native_is_half(type)) && -whole <= a && a + b <= whole);
     case RANDOM:
-        return type == TYPE_I64 || type == TYPE_F32 || type == TYPE_F64;
+        return type == TYPE_I64 || native_is_floating(type);
     case UNIFORM:
-        return type == TYPE_F32 || type == TYPE_F64; /* whose digits are all drawn: of halves there are fewer */
+        return type == TYPE_F32 || type == TYPE_F64 || (native_is_half(type) && a == (float)a && b == (float)b); /* ends rounded once */
     default:
         return native_is_floating(type);
     }

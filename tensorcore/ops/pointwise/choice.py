@@ -337,7 +337,7 @@ fmin = elementwise(
 
 
 @composite(inputs="input", quick=FLOATING | COMPLEX, takes=FLOATING | COMPLEX, writes=True, samples=samples.unary,
-           grads=dict(input=lambda g, input: where(input.isfinite(), g, 0.0)))  # fmt: skip
+           unchanged=INTEGER | BOOL, grads=dict(input=lambda g, input: where(input.isfinite(), g, 0.0)))  # fmt: skip
 def nan_to_num(
     input: Tensor,
     nan: float | None = 0.0,

@@ -11,7 +11,8 @@ from tensorcore.ops import rules
 from tensorcore.ops.calls import apply, apply_into
 from tensorcore.ops.creation.create import ones_like
 from tensorcore.ops.define import OPS, Op
-from tensorcore.ops.kinds import COMPLEX, elementwise, operation
+from tensorcore.ops.inplace import usual_write
+from tensorcore.ops.kinds import COMPLEX, REAL, elementwise, operation
 from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.output import store
 from tensorcore.ops.samples import elementwise as samples
@@ -40,11 +41,11 @@ def conjugate(x: Any) -> Any:
 complex_number = complex
 
 _conj = elementwise("conj_physical", "input", "The conjugate of each element.", takes=COMPLEX, writes=False, method=False,
-                    grads=dict(input=lambda g: conjugate(g)), samples=samples.complex_unary,
+                    unchanged=REAL, grads=dict(input=lambda g: conjugate(g)), samples=samples.complex_unary,
                     backward_name="ConjBackward0")  # fmt: skip
 
 
-@operation(samples=samples.unary, writes=True)
+@operation(samples=samples.unary, writes=True, overwritten=usual_write(_conj.op, COMPLEX, None))  # type: ignore[attr-defined]
 def conj_physical(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The conjugate of each element; real tensors as they are."""
     if type(input) is not Tensor:

@@ -10,6 +10,7 @@ from tensorcore.ops.define import OPS, same
 from tensorcore.ops.kinds import (
     BOOL,
     FLOATING,
+    INTEGER,
     REAL,
     alias,
     composite,
@@ -29,7 +30,9 @@ def _flat(g: Tensor) -> Tensor:
 
 
 def _rounding(name: str, doc: str) -> Any:
-    return elementwise(name, "input", doc, takes=REAL - BOOL, grads=dict(input=_flat), samples=samples.off_integers)
+    return elementwise(
+        name, "input", doc, takes=REAL - BOOL, unchanged=INTEGER, grads=dict(input=_flat), samples=samples.off_integers
+    )
 
 
 floor = _rounding("floor", "The largest integer not above each element, in the same dtype.")

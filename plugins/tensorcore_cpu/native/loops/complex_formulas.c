@@ -27,6 +27,15 @@ ALWAYS_INLINE pair_f32 narrow(pair_f64 x) { return (pair_f32){(float)x.real, (fl
     }                                                                                                         \
     ALWAYS_INLINE pair_##suffix times_##suffix(pair_##suffix x, pair_##suffix y) {                            \
         return (pair_##suffix){x.real * y.real - x.imaginary * y.imaginary, x.real * y.imaginary + x.imaginary * y.real}; \
+    }                                                                                                         \
+    ALWAYS_INLINE pair_##suffix neg_of_##suffix(pair_##suffix x) { return (pair_##suffix){-x.real, -x.imaginary}; } \
+    ALWAYS_INLINE pair_##suffix conj_physical_of_##suffix(pair_##suffix x) { return (pair_##suffix){x.real, -x.imaginary}; } \
+    /* Whether they are one number, as a number of their own type. */                                         \
+    ALWAYS_INLINE pair_##suffix same_##suffix(pair_##suffix x, pair_##suffix y) {                             \
+        return (pair_##suffix){(x.real == y.real) & (x.imaginary == y.imaginary), 0};                         \
+    }                                                                                                         \
+    ALWAYS_INLINE pair_##suffix differs_##suffix(pair_##suffix x, pair_##suffix y) {                          \
+        return (pair_##suffix){(x.real != y.real) | (x.imaginary != y.imaginary), 0};                         \
     }
 ARITHMETIC(f32)
 ARITHMETIC(f64)
@@ -137,6 +146,10 @@ ALWAYS_INLINE pair_f32 pow_of_f32(pair_f32 x, pair_f32 y) { return narrow(pow_of
     OF_TWO(sub, minus, suffix)                                                                                \
     OF_TWO(mul, times, suffix)                                                                                \
     OF_TWO(div, over, suffix)                                                                                 \
+    OF_ONE(neg, suffix)                                                                                       \
+    OF_ONE(conj_physical, suffix)                                                                             \
+    OF_TWO(eq, same, suffix)                                                                                  \
+    OF_TWO(ne, differs, suffix)                                                                               \
     OF_ONE(sinc, suffix)                                                                                      \
     OF_ONE(sigmoid, suffix)                                                                                   \
     OF_ONE(silu, suffix)                                                                                      \

@@ -229,6 +229,8 @@ FORMULA_OF(f32, float, log10, 1, made = (float)(log__f64(x) * 0.4342944819032518
 #endif
 FORMULA_OF(f32, float, lgamma, 1, made = lgamma_of_f32(x))
 FORMULA_OF(f32, float, digamma, 1, made = digamma_of_f32(x))
+FORMULA_OF(f64, double, digamma_left, 2, made = digamma_left_of_f64(x, y))
+FORMULA_OF(f64, double, trigamma, 1, made = trigamma_of_f64(x))
 FORMULA_OF(f32, float, trigamma, 1, made = trigamma_of_f32(x))
 FORMULA_OF(f32, float, erfcx, 1, made = erfcx_of_f32(x))
 FORMULA_OF(f32, float, log_ndtr, 1, made = log_ndtr_of_f32(x))
@@ -441,7 +443,7 @@ const formula_loops ISA(formula_loops) = {
            ALL_ENTRIES(xlogy) ALL_ENTRIES(xlog1py) INTEGER_ENTRIES(gcd) INTEGER_ENTRIES(lcm)
            INTEGER_ENTRIES(bitwise_left_shift) INTEGER_ENTRIES(bitwise_right_shift)
            REAL_ENTRIES(add_scaled) FLOAT_ENTRIES(addcdiv) REAL_ENTRIES(addcmul) FLOAT_ENTRIES(lerp) FLOAT_ENTRIES(lerp_near) FLOAT_ENTRIES(lerp_far)
-           FLOAT_ENTRIES(frac) SINGLE_ENTRY(lgamma) SINGLE_ENTRY(digamma) FLOAT_ENTRIES(trigamma) FLOAT_ENTRIES(relu_backward) FLOAT_ENTRIES(leaky_relu_backward)
+           FLOAT_ENTRIES(frac) FLOAT_ENTRIES(lgamma) SINGLE_ENTRY(digamma) DOUBLE_ENTRY(digamma_left) FLOAT_ENTRIES(trigamma) FLOAT_ENTRIES(relu_backward) FLOAT_ENTRIES(leaky_relu_backward)
            FLOAT_ENTRIES(hardsigmoid_backward) FLOAT_ENTRIES(hardswish_backward)
            FLOAT_ENTRIES(tanh_backward) FLOAT_ENTRIES(sigmoid_backward) FLOAT_ENTRIES(sinc) FLOAT_ENTRIES(spherical_bessel_j0) SINGLE_ENTRY(bessel_j0)
            SINGLE_ENTRY(bessel_j1) SINGLE_ENTRY(bessel_y0) SINGLE_ENTRY(bessel_y1) FLOAT_ENTRIES(airy_ai)

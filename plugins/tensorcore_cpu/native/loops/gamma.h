@@ -75,19 +75,101 @@ ALWAYS_INLINE float trigamma_of_f32(float x) {
     return (float)(x == -INFINITY ? NAN : made);
 }
 
-/* Of doubles: from 12 on the series has their digits. */
-static void trigamma_f64(const double *numbers, char *const *data, const ptrdiff_t *steps, ptrdiff_t count) {
-    for (ptrdiff_t i = 0; i < count; i++) {
-        const double x = AT(const double, 0);
-        const bool low = x < 0.5, small = (low ? 1 - x : x) < 12;
-        const double y = low ? 1 - x : x, z = small ? y + 12 : y, u = 1 / z, v = u * u;
-        double passed = 0;
-        for (int k = 11; small && k >= 0; k--) /* the least first */
-            passed += 1 / ((y + k) * (y + k));
-        const double series = u * v * P8(v, -3617. / 510, 7. / 6, -691. / 2730, 5. / 66, -1. / 30, 1. / 42, -1. / 30, 1. / 6);
-        const double right = (passed + series) + v / 2 + u, sine = low ? sin(PI * (x - rint(x))) : 1;
-        AT(double, 1) = x == -INFINITY ? NAN : low ? PI * PI / (sine * sine) - right : right;
+/* sin and cos of pi x, of its distance to the nearest integer: within an eighth of a turn by their series, beyond it the one by that of
+   the other. The sine has the sign of that distance. */
+ALWAYS_INLINE double turned_f64(double x, double *cosine) {
+    const double off = x - rint(x), size = abs__f64(off), rest = 0.5 - size;
+    const bool far = size > 0.25;
+    const double t = far ? rest : size, z = t * t;
+    const double sine = t * P8(z, -2.1915353447830215827e-5, 4.6630280576761256442e-4, -0.0073704309457143507773, 0.082145886611128228799,
+                               -0.59926452932079207689, 2.5501640398773454439, -5.1677127800499700292, 3.1415926535897932385);
+    const double other = P8(z, P2(z, 4.3030695870329470073e-6, -1.0463810492484570712e-4), 0.0019295743094039230479,
+                            -0.025806891390014060013, 0.23533063035889320454, -1.3352627688545894959, 4.0587121264167682182,
+                            -4.9348022005446793094, 1);
+    *cosine = far ? sine : other;
+    return off < 0 ? -(far ? other : sine) : far ? other : sine;
+}
+
+/* What the logarithm of the gamma function is of 2 + t over t (t + 1), for |t| <= 1 (a Chebyshev fit): it keeps the digits about 1 and 2. */
+#define LGAMMA_ABOUT_2(t)                                                                                     \
+    P8(t, P8(t, P8(t, P7(t, -7.639292345836201e-10, 1.5746606982777302e-09, 2.0986002157033107e-09, \
+        -4.3124957703508178e-09, -7.8425577205383561e-09, 1.6194359237484174e-08, -2.7296358592514825e-09), \
+        5.9105658535078692e-09, -4.9827532071170234e-08, 1.042041826608264e-07, -1.8784426446437581e-07, \
+        3.958940459367468e-07, -8.5456090897588297e-07, 1.8113906873056685e-06), -3.8468580915330142e-06, \
+        8.2212344759429052e-06, -1.7661767658452517e-05, 3.816907658276081e-05, -8.3095114777095614e-05, \
+        0.00018255261539826381, -0.00040570739837751511), 0.0009153769240386907, -0.0021081308339216706, \
+        0.0049986411646271286, -0.012384192193371805, 0.032965000621156912, -0.10031730167435392, 0.42278433509846713)
+
+/* log of the gamma function of doubles y >= 0: that fit from 1 to 3, to which up to 8 the factors between lead, and y itself under 1; then
+   Stirling's series. */
+ALWAYS_INLINE double lgamma_right_of_f64(double y) {
+    double r = y < 1 ? y + 1 : y, product = 1;
+#pragma GCC unroll 5
+    for (int k = 0; k < 5; k++) {
+        const double below = r - 1;
+        product *= r >= 3 ? below : 1;
+        r = r >= 3 ? below : r;
     }
+    const double t = (y < 1 ? y : r - 1) - 1, u = 1 / y, v = u * u, factor = y < 1 ? y : product, logarithm = log__f64(y < 8 ? factor : y);
+    const double series = u * P8(v, -3617. / 122400, 1. / 156, -691. / 360360, 1. / 1188, -1. / 1680, 1. / 1260, -1. / 360, 1. / 12);
+    const double far = (y - 0.5) * logarithm - y + 0.91893853320467274178 + series;
+    const double near = LGAMMA_ABOUT_2(t) * t * (t + 1) + (y < 1 ? -logarithm : logarithm);
+    return y < 8 ? near : far;
+}
+
+/* log of the absolute gamma function of doubles, of negative numbers by reflection. Where that leaves few digits, near a root, and where a
+   step leaves the range, the C library's, which takes its time. */
+static void lgamma_f64(const double *numbers, char *const *data, const ptrdiff_t *steps, ptrdiff_t count) {
+    enum { PIECE = 256 };
+    double from[PIECE], whole[PIECE], made[PIECE];
+    for (ptrdiff_t begin = 0; begin < count; begin += PIECE) {
+        const ptrdiff_t piece = count - begin < PIECE ? count - begin : PIECE;
+        bool left = false;
+        for (ptrdiff_t i = 0; i < piece; i++) {
+            from[i] = *(const double *)(data[0] + (begin + i) * steps[0]);
+            left |= from[i] < 0;
+        }
+        for (ptrdiff_t i = 0; i < piece; i++)
+            made[i] = whole[i] = lgamma_right_of_f64(from[i] < 0 ? 1 - from[i] : from[i]);
+        for (ptrdiff_t i = 0; left && i < piece; i++) {
+            double unused;
+            const double mirrored = log__f64(PI / abs__f64(turned_f64(from[i], &unused))) - whole[i];
+            made[i] = from[i] < 0 ? mirrored : whole[i];
+        }
+        for (ptrdiff_t i = 0; i < piece; i++) {
+            const bool hard = !(made[i] < INFINITY) || (from[i] < 0 && !(abs__f64(made[i]) * 32 > whole[i]));
+            *(double *)(data[1] + (begin + i) * steps[1]) = hard ? lgamma(from[i]) : made[i];
+        }
+    }
+}
+
+/* Digamma of doubles under 0, given that of 1 - x: by reflection; about the root next to 0 by a polynomial (a Chebyshev fit) of what
+   it is times x (x + 1) over the distance from that root, which keeps all digits. */
+ALWAYS_INLINE double digamma_left_of_f64(double x, double right) {
+    double cosine, sine = turned_f64(x, &cosine), d = x + 0.5040830082644554;
+    double made = sine == 0 ? NAN : right - PI * cosine / sine;
+    double fit = P8(d,
+                    P8(d, P3(d, 0.001711526354042497703, -0.0025607591239320119903, 0.003132799805075916985), -0.0046890993432872320596,
+                       0.0071388321294465219474, -0.010696218892483937306, 0.016033588731333016146, -0.024095868997838144768,
+                       0.036332556254103178372, -0.055103270873779096146),
+                    0.084459734065559794322, -0.13205928582655161125, 0.21490111461004497827, -0.38256261172024050964,
+                    0.88230245223912751658, 0.12932033027344587062, -2.2348006047052519905);
+    made = abs__f64(d) < 0.31 ? (d + 8.15428206243813e-18) * fit / (x * (x + 1)) : made;
+    return x < 0 ? made : right;
+}
+
+/* Trigamma of doubles: from 12 on the series has their digits. */
+ALWAYS_INLINE double trigamma_of_f64(double x) {
+    const double y = x < 0.5 ? 1 - x : x, z = y < 12 ? y + 12 : y, u = 1 / z, v = u * u;
+    double passed = 0, cosine;
+#pragma GCC unroll 6
+    for (int k = 10; k >= 0; k -= 2) { /* the least first */
+        const double one = (y + k) * (y + k), next = (y + k + 1) * (y + k + 1);
+        passed += (one + next) / (one * next);
+    }
+    const double series = u * v * P8(v, -3617. / 510, 7. / 6, -691. / 2730, 5. / 66, -1. / 30, 1. / 42, -1. / 30, 1. / 6);
+    const double right = ((y < 12 ? passed : 0) + series) + v / 2 + u, part = PI / turned_f64(x, &cosine);
+    return x < 0.5 ? part * part - right : right;
 }
 
 /* mu - log(1 + mu), whose two sides have many digits in common near 0 */

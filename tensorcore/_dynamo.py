@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from contextlib import nullcontext
-from types import ModuleType
 from typing import Any
 
+from tensorcore import deeper
 from tensorcore.compiler import (
     allow_in_graph,
     assume_constant_result,
@@ -61,14 +60,9 @@ class TransformGetItemToIndex(nullcontext[None]):
     """Where tensors of one element are indices under vmap; they are everywhere here."""
 
 
-def _room(name: str, held: type) -> None:
-    """A module in this one that has a class, which programs import from there."""
-    made = ModuleType(f"{__name__}.{name}")
-    made.__dict__[held.__name__] = held
-    globals()[name] = sys.modules[made.__name__] = made
-
-
-# PyTorch keeps the class of a compiled module here, where programs that unwrap one import it from.
-_room("eval_frame", OptimizedModule)
-_room("_trace_wrapped_higher_order_op", TransformGetItemToIndex)
+# Programs that unwrap a compiled module import its class from the first.
+eval_frame = deeper.module(f"{__name__}.eval_frame", OptimizedModule=OptimizedModule)
+_trace_wrapped_higher_order_op = deeper.module(
+    f"{__name__}._trace_wrapped_higher_order_op", TransformGetItemToIndex=TransformGetItemToIndex
+)
 __path__: list[str] = []

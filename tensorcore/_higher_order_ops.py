@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
-from types import ModuleType
 from typing import Any
 
+from tensorcore import deeper
 from tensorcore.errors import ArgumentError
 from tensorcore.func import vmap
 from tensorcore.func.trees import tree_flatten, tree_unflatten
@@ -67,8 +66,5 @@ def _scanned(combined: Callable[[list[Tensor], list[Tensor]], list[Tensor]], row
     return made
 
 
-# PyTorch keeps it one module deeper.
-_room = ModuleType(f"{__name__}.associative_scan")
-_room.__dict__["associative_scan"] = associative_scan
-sys.modules[_room.__name__] = _room
+deeper.module(f"{__name__}.associative_scan", associative_scan=associative_scan)
 __path__: list[str] = []

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-from types import ModuleType
 from typing import Any
 
+from tensorcore import deeper
 from tensorcore.errors import UsageError
 from tensorcore.tensor import Tensor
 
@@ -26,8 +25,5 @@ def is_fake(x: object) -> bool:
     return False
 
 
-# PyTorch keeps them one module deeper, where programs import them from.
-fake_tensor = ModuleType(f"{__name__}.fake_tensor")
-fake_tensor.__dict__.update(FakeTensor=FakeTensor, is_fake=is_fake)
-sys.modules[fake_tensor.__name__] = fake_tensor
+fake_tensor = deeper.module(f"{__name__}.fake_tensor", FakeTensor=FakeTensor, is_fake=is_fake)
 __path__: list[str] = []

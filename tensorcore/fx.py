@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
-from types import ModuleType
 from typing import Any
 
+from tensorcore import deeper
 from tensorcore.errors import UsageError
 from tensorcore.nn.module import Module
 
@@ -40,12 +39,10 @@ def _get_proxy_mode() -> None:
 
 
 # Where programs that take another way inside a trace ask for it.
-experimental = ModuleType(f"{__name__}.experimental")
-experimental.__dict__["proxy_tensor"] = _proxies = ModuleType(f"{experimental.__name__}.proxy_tensor")
-_proxies.__dict__["get_proxy_mode"] = _get_proxy_mode
-for _room in (experimental, _proxies):
-    _room.__dict__["__path__"] = []
-    sys.modules[_room.__name__] = _room
+experimental = deeper.module(
+    f"{__name__}.experimental",
+    proxy_tensor=deeper.module(f"{__name__}.experimental.proxy_tensor", get_proxy_mode=_get_proxy_mode),
+)
 __path__: list[str] = []
 
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import builtins
-import sys
 import typing
 from collections.abc import Callable
-from types import ModuleType
 from typing import Any, Final
 
+from tensorcore import deeper
 from tensorcore.errors import UsageError
 from tensorcore.nn.module import Module
 
@@ -181,10 +180,9 @@ def load(f: Any, map_location: Any = None, _extra_files: Any = None, _restore_sh
 
 
 # Typing's words, which models import from here, with PyTorch's own for one number or several.
-annotations = ModuleType(f"{__name__}.annotations")  # type: ignore[assignment]
-annotations.__dict__.update(
-    {name: getattr(typing, name) for name in ("Any", "Dict", "List", "Optional", "Tuple", "Union")}
-    | {f"BroadcastingList{dims}": typing.List for dims in (1, 2, 3)}  # noqa: UP006
+annotations = deeper.module(  # type: ignore[assignment]
+    f"{__name__}.annotations",
+    **{name: getattr(typing, name) for name in ("Any", "Dict", "List", "Optional", "Tuple", "Union")},
+    **{f"BroadcastingList{dims}": typing.List for dims in (1, 2, 3)},  # noqa: UP006
 )
-sys.modules[annotations.__name__] = annotations  # type: ignore[attr-defined, assignment]
 __path__: list[str] = []

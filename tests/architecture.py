@@ -14,6 +14,7 @@ FLOORS = {
     "tensorcore.dtypes": 0,
     "tensorcore._version": 0,
     "tensorcore.boxes": 0,
+    "tensorcore.deeper": 0,
     "tensorcore.formats": 0,
     "tensorcore.shortcuts": 0,
     "tensorcore.backend": 1,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import importlib
+import importlib.util
 import pickle
 
 import numpy as np
@@ -267,6 +268,21 @@ def test_marks_for_a_compiler_and_places_in_trees() -> None:
     modes = importlib.import_module("tensorcore._dynamo._trace_wrapped_higher_order_op")
     with modes.TransformGetItemToIndex():
         assert tc.vmap(lambda i: x[i])(tc.tensor([4, 1])).tolist() == [4, 1]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "_dynamo.eval_frame", "_higher_order_ops.associative_scan", "_subclasses.fake_tensor", "fx.experimental.proxy_tensor",
+        "jit.annotations", "utils.data._utils.pin_memory",
+    ],
+)  # fmt: skip
+def test_modules_without_a_file_are_found(name: str) -> None:
+    """Programs ask whether a module is there by ``find_spec``, which raised once it was imported."""
+    importlib.import_module(f"tensorcore.{name}")
+    found = importlib.util.find_spec(f"tensorcore.{name}")
+    assert found is not None
+    assert found.name == f"tensorcore.{name}"
 
 
 @pytest.mark.parametrize("function", ["add", "sub", "mul", "div", "floor_divide", "trunc"])

@@ -1,9 +1,11 @@
 """The C extension as a whole: the switch, fallbacks, threads, forks."""
 
 import os
+import pathlib
 import subprocess
 import sys
 import threading
+import types
 
 import numpy as np
 import pytest
@@ -13,7 +15,7 @@ from tensorcore.backend.kernels import KERNELS
 from tensorcore_cpu import native
 
 from .memory import linux
-from .native import kernel, needs_native
+from .native import is_left_to_another_day, kernel, needs_native
 
 pytestmark = needs_native
 
@@ -46,6 +48,32 @@ def test_an_instruction_set_that_is_not_there_is_refused():
     """The error names the best one."""
     with pytest.raises(ValueError, match="expected an instruction set of this machine, got 'mmx'; its best is"):
         native.isa("mmx")
+
+
+def test_a_case_meets_each_instruction_set_within_as_many_days():
+    """Of the sets that a run has one of, a case has one each day, after two days both; other tests are there every day."""
+
+    def item(case, **given):
+        call = types.SimpleNamespace(id=case, params=given)
+        return types.SimpleNamespace(callspec=call, path=pathlib.Path("test_native_sums.py"), originalname="test_sums")
+
+    sets, firsts = ["plain", "avx2"], set()
+    for size in range(20):
+        items = [item(f"float32-{name}-{size}", isa=name) for name in sets]
+        kept = [
+            [one.callspec.params["isa"] for one in items if not is_left_to_another_day(one, sets, day)]
+            for day in (0, 1)
+        ]
+        assert sorted(kept) == [["avx2"], ["plain"]]
+        firsts.add(kept[0][0])
+        for same in (
+            item("avx512", isa="avx512"),
+            item("mkl", products="mkl"),
+            item("3", size=3),
+            types.SimpleNamespace(),
+        ):
+            assert not is_left_to_another_day(same, sets, size)
+    assert firsts == {"plain", "avx2"}
 
 
 def test_what_a_kernel_cannot_take_goes_to_numpy():

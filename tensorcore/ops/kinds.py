@@ -87,7 +87,8 @@ def elementwise(
         compute = promote(*values)
         if floats and compute.kind in ("bool", "integer"):
             compute = dtypes.get_default_dtype()
-        check_taken(name, compute, takes)
+        if compute not in takes:
+            raise not_taken(name, compute)
         return compute, dtypes.bool_ if gives == "bool" else compute.to_real() if reals else compute
 
     op.dtypes = dtypes_of  # type: ignore[attr-defined]
@@ -190,12 +191,11 @@ def install(
     return function
 
 
-def check_taken(name: str, compute: dtype, takes: frozenset[dtype]) -> None:
-    """Raise UnsupportedDtype for a dtype that an op does not compute in."""
-    if compute not in takes:
-        raise UnsupportedDtype(
-            f'{name}: "{name}" not implemented for {compute.name}, got a tensor of it; convert it with .to(...)'
-        )
+def not_taken(name: str, compute: dtype) -> UnsupportedDtype:
+    """The error for a dtype that an op does not compute in."""
+    return UnsupportedDtype(
+        f'{name}: "{name}" not implemented for {compute.name}, got a tensor of it; convert it with .to(...)'
+    )
 
 
 def computes_in(name: str, *values: Any, takes: frozenset[dtype] = FLOATING) -> dtype:
@@ -203,7 +203,8 @@ def computes_in(name: str, *values: Any, takes: frozenset[dtype] = FLOATING) -> 
     compute = result_type(*values)
     if compute.kind in ("bool", "integer"):
         compute = dtypes.get_default_dtype()
-    check_taken(name, compute, takes)
+    if compute not in takes:
+        raise not_taken(name, compute)
     return compute
 
 

@@ -1,7 +1,7 @@
 """What the tests of the CPU plugin can ask for: an allocator, each instruction set, each kind of products.
 
 In CI (``CI``) a case that is there for each instruction set runs with the best one and with one of the others, another one each
-day: all three take a quarter of an hour of a core. ``TENSORCORE_INSTRUCTION_SETS=all`` asks for all of them, as ``.ci/nightly`` does.
+day: all three take twice as long. ``TENSORCORE_INSTRUCTION_SETS=all`` asks for all of them, as ``.ci/nightly`` does.
 """
 
 import os

@@ -10,7 +10,7 @@ from tensorcore.ops import samples
 from tensorcore.ops.calls import apply, apply_into
 from tensorcore.ops.define import Op
 from tensorcore.ops.indexing.scatter import gather
-from tensorcore.ops.kinds import BOOL, FLOATING, REAL, check_taken, operation
+from tensorcore.ops.kinds import BOOL, FLOATING, REAL, not_taken, operation
 from tensorcore.ops.operands import check_tensors, result_type
 from tensorcore.ops.output import store
 from tensorcore.ops.record import record
@@ -21,12 +21,13 @@ from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = ["bucketize", "searchsorted"]
 
+_ORDERED = REAL - BOOL
 _searchsorted = Op("searchsorted", "sorted_sequence input", "Where values would be put.", register=False)
 
 
 @operation(
     samples=samples.sorted_rows, method=False,
-    way=pair_way(_searchsorted, REAL - BOOL, "right", False, 2, record, store, again, dtypes.int64),
+    way=pair_way(_searchsorted, _ORDERED, "right", False, 2, record, store, again, dtypes.int64),
 )  # fmt: skip
 def searchsorted(sorted_sequence: Tensor, input: Any, *, out_int32: bool = False, right: bool = False,
                  side: str | None = None, out: Tensor | None = None, sorter: Tensor | None = None) -> Tensor:  # fmt: skip
@@ -46,7 +47,8 @@ def searchsorted(sorted_sequence: Tensor, input: Any, *, out_int32: bool = False
             f"searchsorted: expected input to be a Tensor or a number, got {input!r}; wrap it in torch.tensor(...)"
         )
     compute = result_type(sorted_sequence, input)
-    check_taken("searchsorted", compute, REAL - BOOL)
+    if compute not in _ORDERED:
+        raise not_taken("searchsorted", compute)
     if not isinstance(input, Tensor):
         input = sorted_sequence.new_full((), input, dtype=compute if compute in FLOATING else dtypes.int64)
     shape, wanted = sorted_sequence.native.shape, input.native.shape

@@ -6,7 +6,7 @@ from typing import Any
 
 from tensorcore.errors import DtypeError
 from tensorcore.ops.define import same
-from tensorcore.ops.kinds import BOOL, COMPLEX, FLOATING, INTEGER, check_taken, composite
+from tensorcore.ops.kinds import BOOL, COMPLEX, FLOATING, INTEGER, composite, not_taken
 from tensorcore.ops.older import taking_older
 from tensorcore.ops.operands import NARROW, check_tensors, factor, once_rounded, result_type
 from tensorcore.ops.pointwise.arithmetic import _add, _div, mul
@@ -29,7 +29,8 @@ def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1, 
     """``input + value * tensor1 * tensor2``, element by element."""
     check_tensors("addcmul", input=input, tensor1=tensor1, tensor2=tensor2)
     compute = result_type(input, tensor1, tensor2)
-    check_taken("addcmul", compute, _ONE_PASS | INTEGER)
+    if compute in BOOL:
+        raise not_taken("addcmul", compute)
     value = factor("addcmul", "value", value, compute)
     if compute in NARROW:
         return once_rounded(addcmul, compute, input, tensor1, tensor2, value=value)

@@ -6,12 +6,25 @@ number overflows; they are not the same numbers.
 
 from __future__ import annotations
 
-__all__ = ["BRANCHES", "CHAIN", "GPT", "LENET", "PERCEPTRON", "TINY"]
+__all__ = ["BRANCHES", "CHAIN", "CHEAP", "GPT", "LENET", "PERCEPTRON", "TINY"]
 
 CHAIN = """
 import jax, jax.numpy as jnp
 x, y = jax.random.uniform(jax.random.key(0), ({count},)), jax.random.uniform(jax.random.key(1), ({count},))
 work = jax.jit(lambda x, y: jax.nn.sigmoid(jnp.tanh((jnp.exp(x * y + 1.0) - y) * 0.5) + x) * y - x)
+
+def step():
+    return work(x, y).block_until_ready()
+"""
+CHEAP = """
+import jax, jax.numpy as jnp
+x, y = jax.random.uniform(jax.random.key(0), ({count},)), jax.random.uniform(jax.random.key(1), ({count},))
+
+def work(x, y):
+    t = jnp.maximum(x * y + x, 0.0) * 1.5 - y
+    return jnp.sqrt(t * t + 0.1) * x + y
+
+work = jax.jit(work)
 
 def step():
     return work(x, y).block_until_ready()

@@ -22,6 +22,7 @@ PROGRAMS: dict[str, Callable[[Any], Step]] = {
     "moving average of weights": learning.averaged_weights,
     "characters by LSTM": sequences.characters,
     "GRU cell in a loop": sequences.cell_by_cell,
+    "spiking neurons in a loop": sequences.spiking_neurons,
     "vision transformer": sequences.vision_transformer,
     "text from a transformer, word by word": sequences.generated_text,
     "beam search": sequences.beam_search,

@@ -6,7 +6,7 @@ from typing import Any
 
 from .common import Step, layers, trained
 
-__all__ = ["beam_search", "cell_by_cell", "characters", "generated_text", "vision_transformer"]
+__all__ = ["beam_search", "cell_by_cell", "characters", "generated_text", "spiking_neurons", "vision_transformer"]
 
 
 def characters(torch: Any) -> Step:
@@ -37,6 +37,23 @@ def cell_by_cell(torch: Any) -> Step:
         return scores(state).logsumexp(1).mean()
 
     return trained(torch, loss, torch.optim.SGD([*cell.parameters(), *scores.parameters()], 0.1))
+
+
+def spiking_neurons(torch: Any) -> Step:
+    """128 neurons that leak and fire over 100 times, batch 16: a slice of currents is read, and one of spikes written, at each."""
+    into, scores = torch.nn.Linear(32, 128), torch.nn.Linear(128, 10)
+    signals, labels = torch.randn(16, 100, 32), torch.randint(0, 10, (16,))
+
+    def loss() -> Any:
+        currents, spikes, charge = into(signals), torch.zeros(16, 100, 128), torch.zeros(16, 128)
+        for i in range(100):
+            charge = 0.9 * charge + currents[:, i]
+            fired = ((charge - 1.0) * 5.0).sigmoid()
+            spikes[:, i] = fired
+            charge = charge * (1.0 - fired)
+        return torch.nn.functional.cross_entropy(scores(spikes.mean(1)), labels)
+
+    return trained(torch, loss, torch.optim.Adam([*into.parameters(), *scores.parameters()], 1e-3))
 
 
 def vision_transformer(torch: Any) -> Step:

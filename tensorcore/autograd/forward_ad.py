@@ -12,10 +12,10 @@ from weakref import WeakKeyDictionary
 
 from tensorcore.autograd.tangents import SILENT, Alias, behind, push, reached
 from tensorcore.errors import ArgumentError, ArgumentTypeError, GradientError, ShapeError
-from tensorcore.ops.inplace import bare_node, share_version
+from tensorcore.ops.inplace import share_version
 from tensorcore.tape.memory import next_order
 from tensorcore.tape.mode import mode
-from tensorcore.tape.node import Node
+from tensorcore.tape.node import Node, bare_node
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = ["UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_level", "make_dual", "unpack_dual"]

@@ -10,10 +10,9 @@ from typing import Any
 
 from tensorcore.autograd.recording import Results, plain, saved
 from tensorcore.errors import ArgumentTypeError, GradientError
-from tensorcore.ops.inplace import bare_node
 from tensorcore.ops.operands import lifted
 from tensorcore.tape.mode import mode
-from tensorcore.tape.node import Node
+from tensorcore.tape.node import Node, bare_node
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = ["Function", "FunctionCtx", "once_differentiable"]

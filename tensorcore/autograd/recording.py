@@ -7,12 +7,12 @@ import weakref
 from typing import Any
 
 from tensorcore.errors import GradientError
-from tensorcore.ops.inplace import attach, bare_node
+from tensorcore.ops.inplace import attach
 from tensorcore.ops.output import written
 from tensorcore.ops.record import pack, user_trace
 from tensorcore.tape.memory import Version
 from tensorcore.tape.mode import mode, no_grad
-from tensorcore.tape.node import Node, Output, Packed, freed, is_leaf, stale
+from tensorcore.tape.node import Node, Output, Packed, bare_node, freed, is_leaf, stale
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = ["Results", "plain", "saved"]

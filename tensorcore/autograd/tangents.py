@@ -13,11 +13,10 @@ from typing import Any
 
 from tensorcore.ops.calls import apply
 from tensorcore.ops.define import Op, gradient_arguments, kept_out, unwritten_out
-from tensorcore.ops.inplace import bare_node
 from tensorcore.ops.operands import common_device
 from tensorcore.tape.engine import fit, key_of, walk
 from tensorcore.tape.mode import enable_grad, mode
-from tensorcore.tape.node import FROZEN, Node, Output, leaf, stale, unpack
+from tensorcore.tape.node import FROZEN, Node, Output, bare_node, leaf, stale, unpack
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = ["SILENT", "Alias", "behind", "constant", "push", "reached", "record_alias"]

@@ -8,9 +8,8 @@ from typing import Any
 from tensorcore.autograd.function import Function
 from tensorcore.compiler.guards import Guards
 from tensorcore.errors import UsageError
-from tensorcore.ops.inplace import bare_node
 from tensorcore.tape.mode import mode
-from tensorcore.tape.node import Node, Output, freed, stale
+from tensorcore.tape.node import Node, Output, bare_node, freed, stale
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = ["CompiledBackward", "Freed", "custom_of", "external_edges", "hooks_of", "node_of", "outermost", "reads_of"]

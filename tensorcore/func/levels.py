@@ -17,9 +17,9 @@ from tensorcore.dtypes import dtype
 from tensorcore.errors import GradientError, ValuesMissing
 from tensorcore.func.arrays import BatchedArray
 from tensorcore.func.kernels import batched_kernel
-from tensorcore.ops.inplace import bare_node, share_version
+from tensorcore.ops.inplace import share_version
 from tensorcore.tape.mode import mode
-from tensorcore.tape.node import Node
+from tensorcore.tape.node import Node, bare_node
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = ["BatchedBackend", "Level", "enter", "leave", "lift", "to_active"]

@@ -10,11 +10,11 @@ from tensorcore.autograd.tangents import Alias, behind, push, reached
 from tensorcore.errors import ArgumentError, GradientError, ShapeError
 from tensorcore.func.levels import to_active
 from tensorcore.func.trees import Spec, tree_flatten, tree_map, tree_unflatten
-from tensorcore.ops.inplace import bare_node, share_version
+from tensorcore.ops.inplace import share_version
 from tensorcore.tape.engine import walk
 from tensorcore.tape.memory import next_order
 from tensorcore.tape.mode import enable_grad, mode
-from tensorcore.tape.node import FROZEN, Node, is_leaf, leaf
+from tensorcore.tape.node import FROZEN, Node, bare_node, is_leaf, leaf
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = ["Linearized", "Pullback", "chosen", "grad", "grad_and_value", "jvp", "linearize", "vjp"]

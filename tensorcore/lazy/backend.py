@@ -21,11 +21,11 @@ from tensorcore.lazy.record import (
     leaf,
 )
 from tensorcore.lazy.recording import Recorder
-from tensorcore.ops.inplace import bare_node, share_version
+from tensorcore.ops.inplace import share_version
 from tensorcore.ops.placement import host_device
 from tensorcore.printing import format_tensor
 from tensorcore.tape.mode import mode
-from tensorcore.tape.node import Node
+from tensorcore.tape.node import Node, bare_node
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = ["LazyBackend", "over"]

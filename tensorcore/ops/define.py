@@ -3,7 +3,9 @@
 A derivative formula is a function of the names it needs: ``g`` is the incoming gradient, ``out`` the
 result, an input's or an option's name its value, ``input_shape`` or ``input_dtype`` that of an input
 that need not be kept alive. What the formulas name is what is saved. A formula that can do without the
-result names ``unwritten_out``: None where an in-place operation changed the result since.
+result names ``unwritten_out``: None where an in-place operation changed the result since. One whose
+gradient is zeros but for a part names ``arrived``: the sum of what has come to its input so far, which it
+may add the part to instead, or None.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from tensorcore.dtypes import ALL, remembered
 from tensorcore.errors import GradientError
 from tensorcore.ops.shortage import again
 from tensorcore.tape.mode import makers, mode
-from tensorcore.tape.node import Node, Output, Packed, freed, stale, unpack
+from tensorcore.tape.node import Node, Output, Packed, arrived, freed, stale, unpack
 from tensorcore.tensor import Tensor
 
 __all__ = [
@@ -298,10 +300,12 @@ def _compile(op: Op) -> Callable[..., tuple[Any, ...]]:
         add("    out = kept_out(node, g)")
     if "unwritten_out" in wanted:
         add("    unwritten_out = find_unwritten(node, g)")
-    known = {"g", "out", "unwritten_out", *op.inputs}
+    known = {"g", "out", "unwritten_out", "arrived", *op.inputs}
     # An input's own shape and dtype are its edge's, which costs nothing at the forward call.
     own = {} if op.variadic else {name: {f"{name}_shape": f"edge_{i}.shape", f"{name}_dtype": f"edge_{i}.dtype"}
                                   for i, name in enumerate(op.inputs)}  # fmt: skip
+    for i, name in enumerate(op.inputs):
+        own.setdefault(name, {})["arrived"] = f"arrived(node, edge_{i}, g)"
     options = {
         argument
         for name, formula in op.grads.items()
@@ -330,6 +334,6 @@ def _compile(op: Op) -> Callable[..., tuple[Any, ...]]:
                 add("        None,")
         add("    )")
     scope = {f"formula_{i}": op.grads[name] for i, name in enumerate(op.inputs) if name in op.grads}
-    scope.update(unpack=unpack, stale=stale, kept_out=kept_out, find_unwritten=unwritten_out)
+    scope.update(unpack=unpack, stale=stale, kept_out=kept_out, find_unwritten=unwritten_out, arrived=arrived)
     exec(compile("\n".join(lines), f"<backward of {op.name}>", "exec"), scope)
     return scope["backward"]  # type: ignore[return-value]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from sys import getrefcount
 from typing import Any
 
 from tensorcore import dtypes
@@ -15,13 +16,13 @@ from tensorcore.ops.output import check_apart, check_once, written
 from tensorcore.ops.record import record
 from tensorcore.shortcuts import before
 from tensorcore.tape.engine import fit
-from tensorcore.tape.memory import Version, next_order
+from tensorcore.tape.memory import Version
 from tensorcore.tape.mode import mode, unusual
-from tensorcore.tape.node import Node, Output, is_leaf, unpack
+from tensorcore.tape.node import ALONE, Node, Output, bare_node, is_leaf, own_memory, unpack
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = [
-    "attach", "bare_node", "check_recordable", "check_same_device", "check_writable", "elementwise_inplace", "inplace", "is_free",
+    "attach", "check_recordable", "check_same_device", "check_writable", "elementwise_inplace", "inplace", "is_free",
     "overwrite", "share_version",
 ]  # fmt: skip
 
@@ -389,19 +390,6 @@ def _lost(view: Tensor) -> Any:
     return None if view.node is None else bare_node(_LOST, (view.node,), tuple(view.native.shape), view.dtype)
 
 
-def bare_node(op: Any, edges: tuple[Any, ...], shape: Any, dtype: Any) -> Node:
-    """A node of an op that is not in the registry, and that saves nothing yet."""
-    node = object.__new__(Node)
-    node.op = op
-    node.edges = edges
-    node.saved = ()
-    node.options = node.extra = node.out = node.version = None
-    node.shape = shape
-    node.dtype = dtype
-    node.order = next_order()
-    return node
-
-
 class _CopySlices:
     """The op of a base whose view was written: the gradient of the part goes through the writing op."""
 
@@ -409,8 +397,18 @@ class _CopySlices:
 
     def backward(self, node: Node, g: Tensor, edges: Any = None) -> tuple[Any, ...]:
         inner, view, strides, position = unpack(node)
-        whole = g.new_empty_strided(g.shape, strides)
-        whole.copy_(g)
+        # A gradient that only the walk holds is written where it lies: of n writes to n parts, a copy for each were n times the work.
+        if (
+            getrefcount(g) <= ALONE
+            and not mode.enabled
+            and node.extra is None
+            and own_memory(g)
+            and g.stride() == strides
+        ):
+            whole = g
+        else:
+            whole = g.new_empty_strided(g.shape, strides)
+            whole.copy_(g)
         part = view.replay(whole)
         if edges is None:
             grads = inner.op.backward(inner, part.clone())
@@ -422,12 +420,14 @@ class _CopySlices:
             part.zero_()
         else:
             if mine.native.shape != inner.shape or mine.dtype is not part.dtype:
-                mine = fit(mine, part_of(inner, part), inner)
+                mine = fit(mine, _PartOf(inner, part), inner)
             part.copy_(mine)
+        if not mode.enabled:
+            whole.version = None  # it was the part's too, which is gone
         return (*grads[:position], whole, *grads[position + 1 :])
 
 
-class part_of:
+class _PartOf:
     """Shape and dtype of the written part."""
 
     __slots__ = ("dtype", "shape")

@@ -73,7 +73,7 @@ def walk(
     leading = None if wanted is None or mode.anomaly or mode.around is not None else wanted | goals
     before, walks = mode.enabled, mode.walks
     try:  # from here on, for a Ctrl-C may come after any call
-        mode.walks = (*walks, Walk(roots, wanted, targets))
+        mode.walks = (*walks, Walk(roots, wanted, targets, pending if uses is None else None))
         mode.enabled = create
         mode.settle()
         for edge, g in roots:
@@ -161,6 +161,7 @@ def walk(
                     break
                 if youngest < following.order:
                     pending[following] = following_g
+                    following_g = None  # or the walk would hold it twice, and ``arrived`` take it for somebody else's
                     heappush(heap, (following.order, following))
                     break
                 node, g = following, following_g
@@ -172,12 +173,18 @@ def walk(
 
 
 class Walk:
-    """A walk that is under way, for hooks that ask what it will still reach."""
+    """A walk that is under way, for hooks that ask what it will still reach and formulas that ask what has arrived.
 
-    __slots__ = ("__weakref__", "roots", "targets", "wanted")
+    Attributes:
+        pending: as in ``walk``; None where each arrival is counted.
+    """
 
-    def __init__(self, roots: Any, wanted: set[Any] | None, targets: set[Any] | None) -> None:
-        self.roots, self.wanted, self.targets = roots, wanted, targets
+    __slots__ = ("__weakref__", "pending", "roots", "targets", "wanted")
+
+    def __init__(
+        self, roots: Any, wanted: set[Any] | None, targets: set[Any] | None, pending: dict[Any, Any] | None = None
+    ) -> None:
+        self.roots, self.wanted, self.targets, self.pending = roots, wanted, targets, pending
 
     def reachable(self) -> set[Any]:
         """The nodes and leaves that get a gradient, as far as the graph tells."""

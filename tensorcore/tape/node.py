@@ -12,11 +12,12 @@ from typing import Any
 from tensorcore.backend.turns import renewed
 from tensorcore.errors import ArgumentTypeError, GradientError
 from tensorcore.formats import contiguous_format
-from tensorcore.tape.memory import Version
+from tensorcore.tape.memory import Version, next_order
 from tensorcore.tape.mode import mode
 
 __all__ = [
-    "ACCUMULATE", "FROZEN", "Handle", "Node", "Output", "Packed", "freed", "is_leaf", "leaf", "stale", "unpack",
+    "ACCUMULATE", "ALONE", "FROZEN", "Handle", "Node", "Output", "Packed", "add_into", "arrived", "bare_node", "freed", "is_leaf", "leaf",
+    "own_memory", "stale", "unpack",
 ]  # fmt: skip
 
 
@@ -133,7 +134,7 @@ class Accumulate:
             if held is None:
                 # Stolen if nobody but the walk holds it (its own reference, this frame's and getrefcount's), nor
                 # its memory; a shared or expanded one is copied, or two leaves would write into one memory.
-                alone = getrefcount(g) <= _ALONE and g.version is None and getrefcount(g.native) <= _ALONE_IN_SLOT
+                alone = getrefcount(g) <= ALONE and g.version is None and getrefcount(g.native) <= _ALONE_IN_SLOT
                 tensor = node.options["tensor"]()  # type: ignore[index]
                 if tensor is None or tensor.device.is_contiguous(tensor.native) or mode.enabled:
                     # Asked of the device: a frame less for each leaf.
@@ -210,9 +211,70 @@ def leaf(tensor: Any) -> Node:
     return node
 
 
+def bare_node(op: Any, edges: tuple[Any, ...], shape: Any, dtype: Any) -> Node:
+    """A node of an op that is not in the registry, and that saves nothing yet."""
+    node = object.__new__(Node)
+    node.op = op
+    node.edges = edges
+    node.saved = ()
+    node.options = node.extra = node.out = node.version = None
+    node.shape = shape
+    node.dtype = dtype
+    node.order = next_order()
+    return node
+
+
 def is_leaf(node: Any) -> bool:
     """Whether ``node`` is the end of the tape at a tensor that requires grad."""
     return type(node) is Node and node.op is ACCUMULATE
+
+
+def arrived(node: Node, edge: Any, g: Any) -> Any:
+    """The sum of what has come to ``edge`` so far, for a formula of ``node`` to add to in place; None where it must not.
+
+    The gradient of a slice is zeros but for the slice. Of a loop over n slices, each of those would be made as large as all
+    of them and added to the others: n times the work.
+
+    It must not where there is none yet; where somebody else may hold it, or looks at what the formula gives (hooks, anomaly
+    mode); where what the formula does is recorded; and where ``g`` is of another dtype or device. A formula that adds to it
+    gives None.
+    """
+    if mode.enabled or node.extra is not None or mode.anomaly or not mode.walks:
+        return None
+    pending = mode.walks[-1].pending
+    held = None if pending is None else pending.get(edge)
+    if held is None or type(held) is dict:
+        return None
+    if type(held) is list:
+        total = held[0]
+    else:
+        count = getrefcount(held)
+        if count > _ALONE_PENDING or not own_memory(held):
+            return None
+        total = held
+    device = total.device
+    if (
+        total.dtype is not edge.dtype
+        or g.dtype is not total.dtype
+        or g.device is not device
+        or not device.capabilities.views
+        or not type(total.native) is type(g.native) is device.array
+        or total.native.shape != edge.shape
+    ):
+        return None
+    return total
+
+
+def add_into(total: Any, kernel: str, *operands: Any, **options: Any) -> None:
+    """Let a kernel add to the sum that has arrived: ``kernel(total, *operands, **options)``, written there."""
+    total.device.kernels[kernel](total.native, *[one.native for one in operands], **options, out=total.native)
+
+
+def own_memory(g: Any) -> bool:
+    """Whether nobody else holds the memory of a gradient, each element of which has a place of its own."""
+    if g.version is not None or getrefcount(g.native) > _ALONE_IN_SLOT:
+        return False
+    return type(g.native) is g.device.array and g.device.is_contiguous(g.native)
 
 
 class Handle:
@@ -320,6 +382,13 @@ def _count_alone(held: list[Any]) -> int:
     return callee(g)
 
 
+def _count_alone_pending(pending: dict[int, object]) -> int:
+    """The same of one that a caller read from a dict."""
+    held = pending.get(0)
+    count = getrefcount(held)
+    return count
+
+
 def _count_alone_in_slot() -> int:
     slot = _Slot()
     slot.native = object()
@@ -327,7 +396,8 @@ def _count_alone_in_slot() -> int:
 
 
 # Measured, as Python 3.14 no longer counts the references of local variables.
-_ALONE = _count_alone([object()])
+ALONE = _count_alone([object()])
+_ALONE_PENDING = _count_alone_pending({0: object()})
 _ALONE_IN_SLOT = _count_alone_in_slot()
 # NumPy lets other threads run while it adds, so two walks could lose a sum to one another.
 _accumulating = renewed(threading.RLock())

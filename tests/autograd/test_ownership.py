@@ -21,6 +21,12 @@ STEPS = {
     "scaled": lambda a, b: a * 2.0,
     "expanded": lambda a, b: a.sum(0, True).expand(2, 2),
     "detached": lambda a, b: a + b.detach(),
+    "row": lambda a, b: a[0] + b,
+    "rows": lambda a, b: a[:1] * b,
+    "last": lambda a, b: a[..., 1:] + b,
+    "named": lambda a, b: a[t.tensor([1, 1])] + b,
+    "selected": lambda a, b: a.index_select(1, t.tensor([1, 0])) - b,
+    "gathered": lambda a, b: a.gather(0, t.tensor([[1, 0], [1, 1]])) * b,
 }
 
 

@@ -7,10 +7,10 @@ from typing import Any
 
 from tensorcore import dtypes
 from tensorcore.dtypes import bool_, kind_of
-from tensorcore.errors import ArgumentTypeError, DimensionError, DtypeError, GradientError, ShapeError
+from tensorcore.errors import ArgumentTypeError, DimensionError, DtypeError, ShapeError
 from tensorcore.ops import rules
 from tensorcore.ops.define import Op
-from tensorcore.ops.indexing.parse import Indices, masks, new_dim, parse, simple
+from tensorcore.ops.indexing.parse import Indices, Kept, masks, new_dim, parse, simple
 from tensorcore.ops.inplace import attach, check_writable, is_free
 from tensorcore.ops.kinds import method, operation
 from tensorcore.ops.operands import HIGHEST, LOWEST, PLAIN_FLOATS, PLAIN_INTEGERS, check_tensors, lifted
@@ -21,8 +21,8 @@ from tensorcore.ops.shapes.convert import copy_
 from tensorcore.ops.shapes.shape import _unsqueeze
 from tensorcore.ops.shapes.views_part import select_op, slice_op
 from tensorcore.shortcuts import before
-from tensorcore.tape.memory import writes
 from tensorcore.tape.mode import mode
+from tensorcore.tape.node import add_into
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = ["index_put", "index_put_"]
@@ -32,8 +32,7 @@ _show_select, _show_slice = select_op.view, slice_op.view  # type: ignore[attr-d
 # The indices of a recorded call are kept as tensors, with their versions, next to what the kernel took.
 _index = Op(
     "index", "input", "The elements at places that tensors name.", register=False,
-    grads=dict(input=lambda g, input_shape, indices: _put(
-        _index_put, nothing(g, input_shape), indices.check("index"), g, True)),
+    grads=dict(input=lambda g, input_shape, indices, arrived: _sent_back(g, input_shape, indices.check("index"), arrived)),
 )  # fmt: skip
 _index_put = Op(
     "index_put", "input values", "A tensor with values written at places that tensors name.", register=False,
@@ -49,24 +48,11 @@ def nothing(g: Tensor, shape: tuple[int, ...]) -> Tensor:
     return g.new_zeros(()).expand(shape)  # type: ignore[attr-defined, no-any-return]
 
 
-class _Kept:
-    """Indices as a node keeps them: it can tell whether one was written since."""
-
-    __slots__ = ("indices", "versions")
-
-    def __init__(self, indices: Indices) -> None:
-        self.indices = indices
-        self.versions = [None if one is None else writes(one.version) for one in indices]
-
-    def check(self, op: str) -> Indices:
-        for one, version in zip(self.indices, self.versions, strict=True):
-            if one is not None and writes(one.version) != version:
-                raise GradientError(
-                    f"backward: expected the indices of {op} as they were at the forward call, got "
-                    f"one of the variables needed "
-                    f"for gradient computation modified by an inplace operation; write it out of place"
-                )
-        return self.indices
+def _sent_back(g: Tensor, shape: tuple[int, ...], indices: Indices, arrived: Tensor | None) -> Tensor | None:
+    """The gradient of what was read at ``indices``: added to what has arrived, or to zeros."""
+    if arrived is None:
+        return _put(_index_put, nothing(g, shape), indices, g, True)
+    return add_into(arrived, "index_put", g, indices=_natives(indices), accumulate=True)  # type: ignore[func-returns-value]
 
 
 @before("getitem", _show_slice, _show_select, _unsqueeze.view, dtypes.int64, dtypes.bool_)  # type: ignore[attr-defined]
@@ -398,7 +384,7 @@ def _read(input: Tensor, indices: Indices) -> Tensor:
         native = input.device.allocate(wanted, input.dtype)
     made = new_tensor(native, input.dtype, input.device)
     if input.node is not None and mode.enabled:
-        record(_index, (input,), {"indices": _Kept(indices)}, made)
+        record(_index, (input,), {"indices": Kept(indices)}, made)
     return made
 
 
@@ -454,7 +440,7 @@ def _put(op: Op, input: Tensor, indices: Indices, values: Tensor, accumulate: bo
     if write:
         written(input)
     if mode.enabled and (input.node is not None or fitted.node is not None):
-        record(op, (before, fitted), {"indices": _Kept(indices), "accumulate": accumulate}, made)
+        record(op, (before, fitted), {"indices": Kept(indices), "accumulate": accumulate}, made)
         if write and made.node is not None:
             attach(input, made.node)
     return input if write else made

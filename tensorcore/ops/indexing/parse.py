@@ -15,9 +15,22 @@ from tensorcore.ops.creation.create import tensor
 from tensorcore.ops.shapes.shape import _alias, _unsqueeze
 from tensorcore.ops.shapes.views_part import select_op, slice_op
 from tensorcore.shortcuts import before
+from tensorcore.tape.memory import writes
 from tensorcore.tensor import Tensor, new_tensor
 
-__all__ = ["ALL", "Indices", "check_places", "check_scattered", "long", "masks", "new_dim", "parse", "simple", "whole"]
+__all__ = [
+    "ALL",
+    "Indices",
+    "Kept",
+    "check_places",
+    "check_scattered",
+    "long",
+    "masks",
+    "new_dim",
+    "parse",
+    "simple",
+    "whole",
+]
 
 Indices = tuple[Tensor | None, ...]
 ALL = slice(None)
@@ -25,6 +38,27 @@ ALL = slice(None)
 _APART = (slice, type(...), Tensor, list, tuple, range, str, np.ndarray)
 _LONG = 32
 _NONE = type(None)
+
+
+class Kept:
+    """Indices as a node keeps them: it can tell whether one was written since."""
+
+    __slots__ = ("indices", "versions")
+
+    def __init__(self, indices: Indices) -> None:
+        self.indices = indices
+        self.versions = [None if one is None else writes(one.version) for one in indices]
+
+    def check(self, op: str) -> Indices:
+        """The indices, for the formula of ``op``; GradientError where one was written since."""
+        for one, version in zip(self.indices, self.versions, strict=True):
+            if one is not None and writes(one.version) != version:
+                raise GradientError(
+                    f"backward: expected the indices of {op} as they were at the forward call, got "
+                    f"one of the variables needed "
+                    f"for gradient computation modified by an inplace operation; write it out of place"
+                )
+        return self.indices
 
 
 def parse(self: Tensor, key: Any) -> tuple[Tensor, Indices | None]:

@@ -18,6 +18,7 @@ from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.output import store
 from tensorcore.ops.samples import index as samples
 from tensorcore.shortcuts import before
+from tensorcore.tape.node import add_into
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = ["gather", "scatter", "scatter_add", "scatter_reduce", "take_along_dim"]
@@ -25,7 +26,8 @@ __all__ = ["gather", "scatter", "scatter_add", "scatter_reduce", "take_along_dim
 # Primitives. An index is an input without a formula: it is saved, and checked for writes, like any other.
 
 _gather = Op("gather", "input index", "Elements at an index along a dim.", register=False,
-             grads=dict(input=lambda g, input_shape, index, dim: scatter_add(nothing(g, input_shape), dim, index, g)))  # fmt: skip
+             grads=dict(input=lambda g, input_shape, index, dim, arrived: scatter_add(nothing(g, input_shape), dim, index, g)
+                        if arrived is None else add_into(arrived, "scatter_reduce", index, g, dim=dim, reduce="sum")))  # fmt: skip
 _scatter = Op(
     "scatter", "input index src", "Elements written at an index along a dim.", register=False,
     grads=dict(input=lambda g, index, dim: scatter(g, dim, index, 0), src=lambda g, index, dim, src_shape: padded(

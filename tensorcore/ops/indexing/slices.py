@@ -17,13 +17,15 @@ from tensorcore.ops.kinds import operation
 from tensorcore.ops.operands import check_tensors, plain
 from tensorcore.ops.output import store
 from tensorcore.ops.samples import index as samples
+from tensorcore.tape.node import add_into
 from tensorcore.tensor import Tensor
 
 __all__ = ["index_add", "index_copy", "index_fill", "index_reduce", "index_select"]
 
 _index_select = Op(
     "index_select", "input index", "Slices at indices along a dim.", register=False,
-    grads=dict(input=lambda g, input_shape, index, dim: index_add(nothing(g, input_shape), dim, index, g)),
+    grads=dict(input=lambda g, input_shape, index, dim, arrived: index_add(nothing(g, input_shape), dim, index, g)
+               if arrived is None else add_into(arrived, "index_add", index, g, dim=dim)),
 )  # fmt: skip
 _index_add = Op(
     "index_add", "input index source", "Slices added at indices along a dim.", register=False,

@@ -15,6 +15,7 @@ from tensorcore.ops.kinds import operation
 from tensorcore.ops.output import written
 from tensorcore.ops.samples import nn as samples
 from tensorcore.tape.mode import makers
+from tensorcore.tape.node import add_into
 from tensorcore.tensor import Tensor
 
 __all__ = ["embedding"]
@@ -24,8 +25,8 @@ makers.append(globals())
 
 _embedding = Op(
     "embedding", "weight indices", "Rows of a table.", backward_name="EmbeddingBackward0", register=False,
-    grads=dict(weight=lambda g, indices, weight_shape, padding, by_count: apply(_gradient, (g, indices), {
-        "rows": weight_shape[0], "padding": padding, "by_count": by_count})),
+    grads=dict(weight=lambda g, indices, weight_shape, padding, by_count, arrived: _sent_back(
+        g, indices, weight_shape, padding, by_count, arrived)),
 )  # fmt: skip
 _gradient = Op(
     "embedding_gradient", "sent indices", "Rows added up by number.", backward_name="EmbeddingDenseBackward0", register=False,
@@ -36,6 +37,13 @@ _pick = Op(
     grads=dict(weight=lambda g, indices, weight_shape, padding, by_count: apply(_gradient, (g, indices), {
         "rows": weight_shape[0], "padding": padding, "by_count": by_count})),
 )  # fmt: skip
+
+
+def _sent_back(g: Any, indices: Any, weight_shape: Any, padding: Any, by_count: bool, arrived: Any) -> Any:
+    """The gradient of the table: added to what has arrived, as of a table that is the last layer's weight too, or to zeros."""
+    if arrived is None or padding is not None or by_count:
+        return apply(_gradient, (g, indices), {"rows": weight_shape[0], "padding": padding, "by_count": by_count})
+    return add_into(arrived, "index_add", indices.reshape(-1), g.reshape((-1, *weight_shape[1:])), dim=0)
 
 
 def _rows_alone(g: Any, indices: Any, weight_shape: Any, padding: Any, by_count: bool) -> Any:

@@ -27,7 +27,17 @@ __all__ = [
 
 def _indexing(name: str) -> Op:
     return view_op(name, "A part of the elements.", kernel="index",
-                   grad=lambda g, input_shape, key: apply(unindex, (g,), {"shape": input_shape, "key": key}))  # fmt: skip
+                   grad=_put_back)  # fmt: skip
+
+
+def _put_back(g: Any, input_shape: Any, key: Any, arrived: Any) -> Any:
+    """The gradient of a part: added to its place in what has arrived, or zeros around it."""
+    if arrived is None:
+        return apply(unindex, (g,), {"shape": input_shape, "key": key})
+    kernels = arrived.device.kernels
+    part = kernels["index"](arrived.native, key=key)
+    kernels["add"](part, g.native, out=part)
+    return None
 
 
 select_op, slice_op = _indexing("select"), _indexing("slice")

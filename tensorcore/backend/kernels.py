@@ -203,6 +203,8 @@ KERNELS: dict[str, Facts] = {
     **_optional("log_determinant", lambda lu, pivots: [lu[:-2], lu[:-2]], (None, "real")),
     **_eager("qr qr_triangle unpack_lu"),
     **_optional("sparse_matmul", like.sparse_matmul, "last"),
+    **_optional("line_starts", lambda line, *, count: (count + 1,)),
+    **_optional("sparse_softmax", lambda values, line, **options: values),
     **_optional("fft_c2c", like.same, "complex"),
     **_optional("fft_r2c", lambda x, *, dims, **options: like.resized(x, dims[-1], x[dims[-1]] // 2 + 1), "complex"),
     **_optional("fft_c2r", lambda x, *, dims, size, **options: like.resized(x, dims[-1], size), "real"),
@@ -239,14 +241,15 @@ KERNELS: dict[str, Facts] = {
         "standardize_backward mse_loss_backward smooth_l1_loss_backward soft_margin_loss_backward binary_cross_entropy_backward "
         "binary_cross_entropy_with_logits_backward nll_loss_backward "
         "cross_entropy_backward attention_backward ctc_loss_backward grid_sample_backward lstm_steps_backward gru_steps_backward "
-        "multi_margin_loss_backward multilabel_margin_loss_backward rnn_steps_backward sparse_matmul_backward",
+        "multi_margin_loss_backward multilabel_margin_loss_backward rnn_steps_backward sparse_matmul_backward "
+        "sparse_softmax_backward",
         like.gradients,
     ),
     # Writes, and values that decide what comes
     **_of("copy fill", writes=True),
     **_eager("compare_over keep_triangle", writes=True),
     **_optional("sgd_step adam_step step track_statistics", writes=True),
-    **_optional("norms unscale", by_value=True),
+    **_optional("norms sparse_coalesce sparse_product unscale", by_value=True),
     **_of("bincount count_true highest lowest masked_select nonzero nonzero_by_dim unique unique_consecutive",
           by_value=True),
 }  # fmt: skip

@@ -15,8 +15,18 @@ typedef struct {
     int mode, type;
 } bag_run;
 
+/* made[i] is the product of a row of one table and a row of another. */
+typedef struct {
+    const void *left, *right;
+    const int64_t *left_index, *right_index;
+    void *made;
+    ptrdiff_t width;
+    int type;
+} bag_dots;
+
 typedef struct {
     void (*of[2])(const bag_run *run, ptrdiff_t begin, ptrdiff_t end); /* TYPE_F32, TYPE_F64; bags [begin, end) */
+    void (*dots[2])(const bag_dots *run, ptrdiff_t begin, ptrdiff_t end);
 } bag_loops;
 
 #endif

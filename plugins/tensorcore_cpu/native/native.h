@@ -362,6 +362,18 @@ int counts_init(void);
 extern const native_spec segments_kernels[];
 int segments_init(void);
 
+extern const native_spec sparse_kernels[];
+int sparse_init(void);
+
+extern const native_spec sparse_both_kernels[];
+int sparse_both_init(void);
+
+extern const native_spec sparse_softmax_kernels[];
+int sparse_softmax_init(void);
+
+extern const native_spec sparse_order_kernels[];
+int sparse_order_init(void);
+
 extern const native_spec ctc_kernels[];
 int ctc_init(void);
 

@@ -55,7 +55,7 @@ LATE = {
         "resample": "grid_sample grid_sample_backward",
         "factors": "cholesky_inverse determinant log_determinant qr qr_triangle unpack_lu",
         "recurrent": "lstm_steps gru_steps rnn_steps lstm_steps_backward gru_steps_backward rnn_steps_backward",
-        "sparse": "sparse_matmul sparse_matmul_backward",
+        "sparse": "line_starts sparse_coalesce sparse_matmul sparse_matmul_backward sparse_product sparse_softmax sparse_softmax_backward",
         "sequence": "attention attention_backward ctc_loss ctc_loss_backward",
     }.items()
     for name in names.split()

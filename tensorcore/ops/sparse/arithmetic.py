@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from tensorcore import dtypes
 from tensorcore.errors import DtypeError, KernelMissing, ShapeError, UsageError
 from tensorcore.ops import rules
 from tensorcore.ops.creation.create import arange, full, zeros
@@ -13,8 +14,9 @@ from tensorcore.ops.indexing.buckets import searchsorted
 from tensorcore.ops.reductions.sort import unique
 from tensorcore.ops.shapes.join import cat, stack
 from tensorcore.ops.sparse.base import ZERO_AT_ZERO, Sparse, linear
+from tensorcore.ops.sparse.compressed import Csr
 from tensorcore.ops.sparse.layouts import Coo
-from tensorcore.tensor import Tensor
+from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = ["log_softmax", "matmul", "product_in_rows", "rows_of_product", "run", "softmax", "total"]
 
@@ -81,6 +83,8 @@ def mul(a: Any, b: Any) -> Any:
         picked = wide.expand(a.native.shape)[tuple(coo.parts[0].unbind(0))] if coo.sparse_dim() else wide
         return a.like(a.parts[-1] * picked.reshape(a.parts[-1].shape))
     _same_size("mul", a, b)
+    if a.parts[0] is b.parts[0] and a.is_sparse and a.coalesced:  # the very same places
+        return a.like(a.parts[1] * b.parts[1])
     x, y = a.to_sparse_coo().coalesce(), b.to_sparse_coo().coalesce()
     shape = x.native.shape[: x.sparse_dim()]
     mine, other = linear(x.parts[0], shape), linear(y.parts[0], shape)
@@ -116,6 +120,10 @@ def power(a: Any, exponent: Any) -> Any:
 
 def _dense(one: Any) -> Any:
     return one.to_dense() if isinstance(one, Sparse) else one
+
+
+def _long(index: Any) -> Any:
+    return index if index.dtype is dtypes.int64 else index.long()
 
 
 def _same_size(op: str, a: Any, b: Any) -> None:
@@ -159,7 +167,7 @@ def matmul(a: Any, b: Any) -> Any:
         raise DtypeError(f"matmul: expected both of one dtype, got {a.dtype} and {b.dtype}; convert one with .to(...)")
     # Row by row where it is stored so: then nothing has to be sorted.
     held = a if a.is_sparse_csr else a.to_sparse_coo()
-    rows, columns = held.parts[:2] if a.is_sparse_csr else held.parts[0].unbind(0)
+    rows, columns = map(_long, held.parts[:2]) if a.is_sparse_csr else held.parts[0].unbind(0)
     wide: Any = b if b.dim() == 2 else b.unsqueeze(1)
     options = {"count": a.native.shape[0], "compressed": a.is_sparse_csr}
     made = _product((rows, columns, held.parts[-1], wide), options, b.dtype)
@@ -181,6 +189,8 @@ def _batched(a: Any, b: Any) -> Any:
 def _both(a: Any, b: Any) -> Any:
     """Each element of a with each of b in the row that its column names."""
     rules.matmul_shape("matmul", tuple(a.native.shape), tuple(b.native.shape))
+    if a.node is None and b.node is None and (made := _by_kernel(a, b)) is not None:
+        return made
     x, y = a.to_sparse_coo().coalesce(), b.to_sparse_csr()
     crow, columns, values = y.parts
     rows, inner = x.parts[0].unbind(0)
@@ -193,6 +203,27 @@ def _both(a: Any, b: Any) -> Any:
         (a.native.shape[0], b.native.shape[1]),
     )
     made = made.coalesce()
+    return made if a.is_sparse else made.to_sparse_csr()
+
+
+def _by_kernel(a: Any, b: Any) -> Any:
+    """The product of two matrices off the tape by the device's kernel; None where there is none, or they are not of one dtype."""
+    kernel = a.device.kernels["sparse_product"]
+    if not kernel or a.dtype is not b.dtype or b.device is not a.device:
+        return None
+    parts, compressed = [], []
+    for one in (a, b):
+        compressed.append(one.is_sparse_csr)
+        held = one if one.is_sparse_csr else one.to_sparse_coo()
+        rows, columns = map(_long, held.parts[:2]) if one.is_sparse_csr else held.parts[0].unbind(0)
+        parts += [rows.native, columns.native, held.parts[-1].native]
+    shape = (a.native.shape[0], b.native.shape[1])
+    natives = kernel(*parts, shape=(*a.native.shape, shape[1]), compressed=tuple(compressed))
+    rows, columns, values = [new_tensor(one, dtypes.int64, a.device) for one in natives]
+    values.dtype = a.dtype
+    if a.is_sparse_csr:
+        return Csr.of((rows, columns, values), shape, True)
+    made = Coo.of((stack([rows, columns]), values), shape, True)
     return made if a.is_sparse else made.to_sparse_csr()
 
 
@@ -234,6 +265,21 @@ def log_softmax(input: Any, dim: int, dtype: Any = None) -> Any:
     return _softmax(input, dim, dtype, True)
 
 
+def _by_lines(values: Any, line: Any, *, count: int, log: bool) -> Any:
+    shape = (count, *values.shape[1:])
+    most = full(shape, -math.inf, dtype=values.dtype, device=values.device).index_reduce(
+        0, line, values.detach(), "amax"
+    )
+    away = values - most[line]
+    sums = zeros(shape, dtype=values.dtype, device=values.device).index_add(0, line, away.exp())
+    return away - sums.log()[line] if log else away.exp() / sums[line]
+
+
+_by_line = Fused(
+    "sparse_softmax", "values line", "The softmax of those values that have one of ``count`` numbers.", _by_lines
+)
+
+
 def _softmax(input: Any, dim: int, dtype: Any, log: bool) -> Any:
     coo = input.to_sparse_coo().coalesce()
     indices, values = coo.parts
@@ -243,15 +289,14 @@ def _softmax(input: Any, dim: int, dtype: Any, log: bool) -> Any:
     if at >= split:
         inner = at - split + 1
         return coo.like(values.log_softmax(inner) if log else values.softmax(inner))
+    rows = indices.unbind(0)
     kept = [i for i in range(split) if i != at]
-    lines, line = unique(linear(indices[kept], [coo.native.shape[i] for i in kept]), return_inverse=True)
-    shape = (lines.shape[0], *values.shape[1:])
-    most = full(shape, -math.inf, dtype=values.dtype, device=values.device).index_reduce(
-        0, line, values.detach(), "amax"
-    )
-    away = values - most[line]
-    sums = zeros(shape, dtype=values.dtype, device=values.device).index_add(0, line, away.exp())
-    made = away - sums.log()[line] if log else away.exp() / sums[line]
+    sizes = [coo.native.shape[i] for i in kept]
+    line, count = linear([rows[i] for i in kept], sizes) if kept else rows[0] * 0, math.prod(sizes)
+    if count > 4 * line.shape[0]:
+        lines, line = unique(line, return_inverse=True)
+        count = lines.shape[0]
+    made = _by_line((values, line), {"count": count, "log": log})
     return input.arranged(coo.like(made))
 
 

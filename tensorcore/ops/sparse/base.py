@@ -9,11 +9,15 @@ from tensorcore import dtypes, printing
 from tensorcore.errors import ArgumentTypeError, KernelMissing, ShapeError, UsageError
 from tensorcore.formats import Size, sparse_bsc, sparse_bsr, sparse_coo, strided
 from tensorcore.ops.creation.create import zeros
+from tensorcore.ops.indexing.index import index_put, nothing
 from tensorcore.tape.mode import mode as grad_mode
 from tensorcore.tape.mode import no_grad
-from tensorcore.tensor import Tensor
+from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = ["ZERO_AT_ZERO", "Sparse", "count_of", "linear"]
+
+
+_run: Any = None  # of ``arithmetic``, which is made of these classes, once it was asked for
 
 
 class _Absent(KernelMissing, AttributeError):
@@ -64,7 +68,7 @@ class Sparse(Tensor):
         """Around dense tensors that fit."""
         made = object.__new__(cls)
         values = parts[-1]
-        made.native = _NoArray(Size(shape))
+        made.native = _NoArray(shape if type(shape) is Size else Size(shape))
         made.dtype, made.device = values.dtype, values.device
         made.version = made.trail = None
         made.parts = parts
@@ -112,7 +116,7 @@ class Sparse(Tensor):
         return self.parts[-1]
 
     def _nnz(self) -> int:
-        return self.parts[-1].shape[0]
+        return self.parts[-1].native.shape[0]
 
     def is_contiguous(self, memory_format: Any = None) -> bool:
         """False: there is no memory of all elements."""
@@ -168,9 +172,15 @@ class Sparse(Tensor):
         """With all its elements; of equal indices the values add up."""
         coo = self.to_sparse_coo()
         indices, values = coo.parts
-        shape, split = coo.native.shape, indices.shape[0]
-        flat = zeros(count_of(shape[:split]), *values.shape[1:], dtype=values.dtype, device=values.device)
-        made = flat.index_add(0, linear(indices, shape[:split]), values).reshape(shape)
+        if not indices.native.shape[0]:
+            made = values.sum(0)
+        elif values.node is None:
+            device, places = self.device, tuple([one.native for one in indices.unbind(0)])
+            native = device.kernels["full"](tuple(coo.native.shape), 0, dtype=values.dtype)
+            native = device.kernels["index_put"](native, values.native, indices=places, accumulate=True, out=native)
+            made = new_tensor(native, values.dtype, device)
+        else:
+            made = index_put(nothing(values, coo.native.shape), indices.unbind(0), values, True)
         return made if dtype is None else made.to(dtype)
 
     def t(self) -> Any:
@@ -215,13 +225,19 @@ class Sparse(Tensor):
     @staticmethod
     def instead(op: str, inputs: Any, options: Any = None) -> Any:
         """What an op of the dense tensors does where one of its inputs is sparse."""
-        return import_module("tensorcore.ops.sparse.arithmetic").run(op, inputs, options or {})
+        global _run
+        if _run is None:
+            _run = import_module("tensorcore.ops.sparse.arithmetic").run
+        return _run(op, inputs, options or {})
 
 
 def linear(indices: Any, shape: Any) -> Any:
-    """Each column of ``indices`` as the place of that element in row-major order."""
-    place = indices.new_zeros(indices.shape[1])
-    for size, one in zip(shape, indices.unbind(0), strict=True):
+    """Each column of ``indices``, a matrix or a sequence of its rows, as the place of that element in row-major order."""
+    rows = indices.unbind(0) if isinstance(indices, Tensor) else indices
+    if not rows:
+        return indices.new_zeros(indices.shape[1])
+    place = rows[0]
+    for size, one in zip(shape[1:], rows[1:], strict=True):
         place = place * size + one
     return place
 

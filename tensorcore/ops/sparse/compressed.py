@@ -12,6 +12,7 @@ from tensorcore.ops.reductions.sort import unique
 from tensorcore.ops.shapes.join import cat, stack
 from tensorcore.ops.sparse.base import Sparse, linear
 from tensorcore.ops.sparse.layouts import Coo
+from tensorcore.tensor import new_tensor
 
 __all__ = ["KINDS", "Bsc", "Bsr", "Compressed", "Csc", "Csr", "block_size", "compress", "compress_blocks"]
 
@@ -138,13 +139,12 @@ def compress(given: Any, kind: type[Compressed], block: tuple[int, int] = (1, 1)
     if type(given) is kind and given.block == block:
         return given
     coo = given.to_sparse_coo()
-    op = f"to_{str(kind.layout).removeprefix('torch.')}"
     if coo.dim() != 2 or coo.sparse_dim() != 2:
-        raise ShapeError(f"{op}: expected a matrix, got {coo.dim()} dims; sum or index the others")
+        raise ShapeError(f"{_called(kind)}: expected a matrix, got {coo.dim()} dims; sum or index the others")
     one = (coo.transpose(0, 1) if kind.columns else coo).coalesce()
     (major, minor), values, (length, across) = one.parts[0].unbind(0), one.parts[1], one.native.shape
     if kind.blocks:
-        block_size(op, coo.native.shape, block)
+        block_size(_called(kind), coo.native.shape, block)
         high, wide = reversed(block) if kind.columns else block
         length, across = length // high, across // wide
         keys, place = unique(linear(stack([major // high, minor // wide]), (length, across)), return_inverse=True)
@@ -157,8 +157,7 @@ def compress(given: Any, kind: type[Compressed], block: tuple[int, int] = (1, 1)
 
 def compress_blocks(dense: Any, kind: type[Compressed], block: tuple[int, int]) -> Any:
     """The blocks of a dense matrix that are not all zero."""
-    op = f"to_{str(kind.layout).removeprefix('torch.')}"
-    high, wide = block_size(op, dense.native.shape, block)
+    high, wide = block_size(_called(kind), dense.native.shape, block)
     lines, across = dense.shape[0] // high, dense.shape[1] // wide
     grid = dense.reshape(lines, high, across, wide)
     grid = grid.permute(2, 0, 1, 3) if kind.columns else grid.permute(0, 2, 1, 3)
@@ -166,6 +165,10 @@ def compress_blocks(dense: Any, kind: type[Compressed], block: tuple[int, int]) 
     places = (grid != 0).reshape(grid.shape[0], high * wide).any(1).nonzero().reshape(-1)
     begin = _starts(places // max(count, 1), across if kind.columns else lines)
     return kind.of((begin, places % max(count, 1), grid.index_select(0, places)), dense.native.shape, True)
+
+
+def _called(kind: type[Compressed]) -> str:
+    return f"to_{str(kind.layout).removeprefix('torch.')}"
 
 
 def block_size(op: str, shape: Any, block: Any) -> tuple[int, int]:
@@ -183,6 +186,9 @@ def block_size(op: str, shape: Any, block: Any) -> tuple[int, int]:
 
 
 def _starts(major: Any, length: int) -> Any:
+    """Where each of ``length`` lines begins among the numbers of lines of all elements, in order, and the end of the last."""
+    if kernel := major.device.kernels["line_starts"]:
+        return new_tensor(kernel(major.native, count=length), major.dtype, major.device)
     counts = bincount(major, minlength=length).cumsum(0)
     return cat([zeros(1, dtype=dtypes.int64, device=major.device), counts])
 

@@ -8,15 +8,17 @@ from typing import Any, Self
 from tensorcore.errors import ArgumentTypeError, DimensionError, KernelMissing, ShapeError, UsageError
 from tensorcore.formats import Size, sparse_coo
 from tensorcore.ops import rules
-from tensorcore.ops.creation.create import arange, tensor, zeros
+from tensorcore.ops.creation.create import arange, zeros
 from tensorcore.ops.indexing.buckets import searchsorted
 from tensorcore.ops.pointwise.choice import where
 from tensorcore.ops.reductions.sort import unique
 from tensorcore.ops.shapes.join import cat, stack
 from tensorcore.ops.sparse.base import Sparse, linear
-from tensorcore.tensor import Tensor
+from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = ["Coo", "unraveled"]
+
+_FEW = 1 << 13  # comparisons that take less than to sort
 
 
 class Coo(Sparse):
@@ -60,11 +62,11 @@ class Coo(Sparse):
 
     def sparse_dim(self) -> int:
         """How many dims have indices."""
-        return self.parts[0].shape[0]
+        return self.parts[0].native.shape[0]
 
     def dense_dim(self) -> int:
         """How many dims the values have beside."""
-        return self.parts[1].dim() - 1
+        return len(self.parts[1].native.shape) - 1
 
     def is_coalesced(self) -> bool:
         """Whether the indices are known to be in order, each once."""
@@ -79,7 +81,13 @@ class Coo(Sparse):
         if self.coalesced:
             return self
         indices, values = self.parts
-        shape = self.native.shape[: indices.shape[0]]
+        split = indices.native.shape[0]
+        shape = tuple(self.native.shape[:split])
+        kernel = self.device.kernels["sparse_coalesce"]
+        if kernel and values.node is None and split and values.native.shape[0]:
+            kept, sums = kernel(indices.native, values.native, shape=shape)
+            parts = new_tensor(kept, indices.dtype, self.device), new_tensor(sums, self.dtype, self.device)
+            return Coo.of(parts, self.native.shape, True)
         keys, places = unique(linear(indices, shape), return_inverse=True)
         flat = zeros(keys.shape[0], *values.shape[1:], dtype=values.dtype, device=values.device)
         return Coo.of((unraveled(keys, shape), flat.index_add(0, places, values)), self.native.shape, True)
@@ -137,19 +145,25 @@ class Coo(Sparse):
             inside = one.parts[1].index_select(at - one.sparse_dim() + 1, index)
             return Coo.of((one.parts[0], inside), shape, True)
         size = self.native.shape[at]
-        index = where(index < 0, index + size, index)
-        if index.numel() and not 0 <= int(index.min()) <= int(index.max()) < size:
+        lowest, highest = index.device.kernels["index_bounds"](index.native)
+        if index.numel() and not -size <= lowest <= highest < size:
             raise DimensionError(
                 f"index_select: index out of range, got {index.tolist()[:8]} for dim {dim} of size {size}"
             )
-        # Of each slice that is asked for the elements lie side by side once they are in the order of the dim.
-        keys, order = one.parts[0][at].sort(stable=True)
-        first, last = searchsorted(keys, index), searchsorted(keys, index, right=True)
-        counts = last - first
-        slot = arange(index.shape[0], device=self.device).repeat_interleave(counts)
-        step = arange(slot.shape[0], device=self.device) - (counts.cumsum(0) - counts)[slot]
-        picked = order[first[slot] + step]
-        rows = list(one.parts[0][:, picked].unbind(0))
+        if lowest < 0:
+            index = where(index < 0, index + size, index)
+        keys = one.parts[0][at]
+        if keys.shape[0] * index.shape[0] <= _FEW:
+            slot, picked = (index.unsqueeze(1) == keys).nonzero().unbind(1)
+        else:
+            # Of each slice that is asked for the elements lie side by side in the order of the dim, which is that of the first one.
+            keys, order = (keys, None) if not at else keys.sort(stable=True)
+            first = searchsorted(keys, index)
+            counts = searchsorted(keys, index, right=True) - first
+            slot = arange(index.shape[0], device=self.device).repeat_interleave(counts)
+            picked = arange(slot.shape[0], device=self.device) + (first - (counts.cumsum(0) - counts))[slot]
+            picked = picked if order is None else order[picked]
+        rows = list(one.parts[0].index_select(1, picked).unbind(0))
         rows[at] = slot
         return Coo.of((stack(rows), one.parts[1][picked]), shape)
 
@@ -170,16 +184,7 @@ class Coo(Sparse):
         for dim in reversed(range(len(key))):
             one, size = key[dim], self.native.shape[dim]
             if isinstance(one, int):
-                made = made.index_select(dim, tensor([one], device=self.device))
-                indices, values = made.parts
-                shape = (*made.native.shape[:dim], *made.native.shape[dim + 1 :])
-                split = indices.shape[0]
-                if dim >= split:
-                    made = Coo.of((indices, values.select(dim - split + 1, 0)), shape, made.coalesced)
-                elif split == 1:
-                    made = values.sum(0)
-                else:
-                    made = Coo.of((cat([indices[:dim], indices[dim + 1 :]]), values), shape)
+                made = _slice_of(made, dim, one)
             elif one != slice(None):
                 made = made.index_select(dim, arange(*one.indices(size), device=self.device))
         return made
@@ -220,10 +225,30 @@ class Coo(Sparse):
         return Coo.of((stack([indices[i] for i in order[:split]]), values), shape, self.coalesced and a == b)
 
 
+def _slice_of(one: Any, dim: int, number: int) -> Any:
+    """The slice of a COO tensor at ``number`` along a dim, in the order of its elements."""
+    size = one.native.shape[dim]
+    if not -size <= number < size:
+        raise DimensionError(f"select: index {number} out of range for dim {dim} of size {size}, got it")
+    indices, values = one.parts
+    shape, split = (*one.native.shape[:dim], *one.native.shape[dim + 1 :]), indices.shape[0]
+    if dim >= split:
+        return Coo.of((indices, values.select(dim - split + 1, number)), shape, one.coalesced)
+    places = (indices[dim] == number % size).nonzero().reshape(-1)
+    held = values.index_select(0, places)
+    if split == 1:
+        return held.sum(0)
+    kept = cat([indices[:dim], indices[dim + 1 :]]) if split > 2 else indices[1 - dim : 2 - dim]
+    return Coo.of((kept.index_select(1, places), held), shape, one.coalesced)
+
+
 def unraveled(places: Any, shape: Any) -> Any:
     """The turn round of ``linear``."""
+    if not shape:
+        return places.new_zeros((0, *places.shape))
     rows = []
-    for size in reversed(shape):
-        rows.append(places % max(size, 1))
-        places = places // max(size, 1)
-    return stack(rows[::-1]) if rows else places.new_zeros((0, *places.shape))
+    for size in reversed(shape[1:]):
+        before = places // max(size, 1)
+        rows.append(places - before * size)
+        places = before
+    return stack([places, *reversed(rows)])

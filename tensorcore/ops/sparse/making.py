@@ -52,32 +52,39 @@ def sparse_coo_tensor(indices: Any = None, values: Any = None, size: Any = None,
         nothing = zeros(0, dtype=dtype, device=device, requires_grad=requires_grad)
         return Coo.of((zeros(len(shape), 0, dtype=dtypes.int64, device=device), nothing), shape, True)
     indices, held = _indices(op, indices, device), _values(values, dtype, device, requires_grad)
-    if indices.dim() != 2:
-        raise ShapeError(f"{op}: indices must be sparse_dim x nnz, got shape {list(indices.shape)}; reshape them")
-    if not held.dim():
-        held = held.expand(indices.shape[1])
-    if indices.shape[1] != held.shape[0]:
+    places = indices.native.shape
+    if len(places) != 2:
+        raise ShapeError(f"{op}: indices must be sparse_dim x nnz, got shape {list(places)}; reshape them")
+    split, count = places
+    have = held.native.shape
+    if not have:
+        held = held.expand(count)
+        have = (count,)
+    if count != have[0]:
         raise ShapeError(
             f"{op}: number of dimensions must be sparse_dim + dense_dim, and values have one row for each index, got "
-            f"{indices.shape[1]} indices and {held.shape[0]} values"
+            f"{count} indices and {have[0]} values"
         )
-    split = indices.shape[0]
-    most = [int(one) for one in indices.amax(1).tolist()] if indices.shape[1] else [-1] * split
-    if size is None:
-        size = (*[one + 1 for one in most], *held.shape[1:])
-    shape = Size(size)
-    if len(shape) != split + held.dim() - 1 or shape[split:] != held.shape[1:]:
+    lowest, highest = indices.device.kernels["index_bounds"](indices.native)
+    shape = None if size is None else tuple(size)
+    if shape is not None and len(shape) >= split and split and highest < min(shape[:split]):
+        most = shape[:split]  # all of them are inside
+    else:
+        most = tuple([int(one) + 1 for one in indices.amax(1).tolist()]) if count else (0,) * split
+    if shape is None:
+        shape = (*most, *have[1:])
+    if len(shape) != split + len(have) - 1 or shape[split:] != tuple(have[1:]):
         raise ShapeError(
-            f"{op}: number of dimensions must be sparse_dim ({split}) + dense_dim ({held.dim() - 1}), but got "
-            f"{len(shape)}: size {list(shape)}, values {list(held.shape)}"
+            f"{op}: number of dimensions must be sparse_dim ({split}) + dense_dim ({len(have) - 1}), but got "
+            f"{len(shape)}: size {list(shape)}, values {list(have)}"
         )
     for dim, (found, bound) in enumerate(zip(most, shape, strict=False)):
-        if found >= bound:
+        if found > bound:
             raise UsageError(
-                f"{op}: size is inconsistent with indices: for dim {dim}, size is {bound} but found index {found}"
+                f"{op}: size is inconsistent with indices: for dim {dim}, size is {bound} but found index {found - 1}"
             )
-    if indices.shape[1] and int(indices.amin()) < 0:
-        raise UsageError(f"{op}: found negative index {int(indices.amin())}, got it; count from the front")
+    if lowest < 0:
+        raise UsageError(f"{op}: found negative index {lowest}, got it; count from the front")
     return Coo.of((indices, held), shape, bool(is_coalesced))
 
 
@@ -180,6 +187,8 @@ def without_elements(
 
 
 def _indices(op: str, indices: Any, device: Any) -> Any:
+    if type(indices) is Tensor and indices.dtype is dtypes.int64 and device is None:
+        return indices
     made = as_tensor(indices, device=device)
     if made.dtype.kind != "integer" and made.numel():
         raise DtypeError(f"{op}: expected indices to be integers, got {made.dtype}; use .long()")
@@ -304,7 +313,9 @@ def to_sparse(self: Tensor, sparse_dim: int | None = None, *, layout: Any = None
     here: Any = self
     split = here.dim() if sparse_dim is None else sparse_dim
     rows = here.reshape((count_of(here.shape[:split]), *here.shape[split:]))
-    kept = (rows != 0).reshape((rows.shape[0], count_of(here.shape[split:]))).any(-1)
+    kept = rows != 0
+    if split < here.dim():
+        kept = kept.reshape((rows.shape[0], count_of(here.shape[split:]))).any(-1)
     places = kept.nonzero().reshape(-1)
     return Coo.of((unraveled(places, here.shape[:split]), rows.index_select(0, places)), here.shape, True)
 

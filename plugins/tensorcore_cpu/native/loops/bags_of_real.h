@@ -57,3 +57,25 @@ static void F(bags)(const bag_run *run, ptrdiff_t begin, ptrdiff_t end) {
     else
         F(bags_in)(run, begin, end, BAG_LARGEST);
 }
+
+static void F(bag_dots)(const bag_dots *run, ptrdiff_t begin, ptrdiff_t end) {
+    const ptrdiff_t width = run->width;
+    for (ptrdiff_t i = begin; i < end; i++) {
+        const REAL *a = (const REAL *)run->left + run->left_index[i] * width;
+        const REAL *b = (const REAL *)run->right + run->right_index[i] * width;
+        V all[COLUMNS] = {{0}};
+        ptrdiff_t k = 0;
+        for (; k + COLUMNS * LANES <= width; k += COLUMNS * LANES)
+            for (int v = 0; v < COLUMNS; v++)
+                all[v] += V_AT(a, k + v * LANES) * V_AT(b, k + v * LANES);
+        for (; k + LANES <= width; k += LANES)
+            all[0] += V_AT(a, k) * V_AT(b, k);
+        const V sums = (all[0] + all[1]) + (all[2] + all[3]);
+        REAL sum = 0;
+        for (int j = 0; j < LANES; j++)
+            sum += sums[j];
+        for (; k < width; k++)
+            sum += a[k] * b[k];
+        ((REAL *)run->made)[i] = sum;
+    }
+}

@@ -21,6 +21,7 @@ from .benchmarks import (
     programs,
     short,
     sizes,
+    sparse,
     transfer,
 )
 from .harness import Comparison, Peer, Row, Setups, compare, threads
@@ -48,7 +49,21 @@ class Line(NamedTuple):
 
 def rows() -> list[Row]:
     """The rows of every suite in the table's order."""
-    suites = (overhead, autograd, sizes, short, products, layers, dtypes, fused, model, programs, dataloader, transfer)
+    suites = (
+        overhead,
+        autograd,
+        sizes,
+        short,
+        products,
+        layers,
+        dtypes,
+        fused,
+        model,
+        programs,
+        sparse,
+        dataloader,
+        transfer,
+    )
     return [row for suite in suites for row in suite.ROWS]
 
 

@@ -75,7 +75,7 @@ WANTED = {
     "graph_digits": Wanted(
         {
             # The indices are checked and sorted.
-            ("sparse_coo_tensor", SPARSE): 2,
+            ("sparse_coo_tensor", SPARSE): 1,
             ("coalesce", SPARSE): 1,
             ("item", "losses.append(step().item())"): 2 * STEPS,
             ("cpu", "return model(self.x, graph).argmax(1).cpu().numpy()"): 2 * STEPS,

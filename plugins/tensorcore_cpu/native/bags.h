@@ -27,6 +27,8 @@ typedef struct {
 typedef struct {
     void (*of[2])(const bag_run *run, ptrdiff_t begin, ptrdiff_t end); /* TYPE_F32, TYPE_F64; bags [begin, end) */
     void (*dots[2])(const bag_dots *run, ptrdiff_t begin, ptrdiff_t end);
+    /* Less than 0 where one of the numbers is, or less than the one before it; `begin` is at least 1. */
+    int64_t (*falls)(const int64_t *line, ptrdiff_t begin, ptrdiff_t end);
 } bag_loops;
 
 #endif

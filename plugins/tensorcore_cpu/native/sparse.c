@@ -64,24 +64,42 @@ static bool begin_call(sparse_call *call, PyObject *const *args, PyObject *const
     return false;
 }
 
+/* Numbers of lines that should be in order, and where each line begins. */
+typedef struct {
+    const int64_t *line;
+    int64_t *starts;
+    npy_intp stored, lines;
+    _Atomic bool wrong;
+} line_run;
+
+/* Of each line the place behind its last element here; of the last line nothing where it goes on in the next piece. */
+static void end_lines(void *context, npy_intp begin, npy_intp end) {
+    line_run *run = context;
+    const int64_t *line = run->line;
+    for (npy_intp done = begin, stop; done < end;) {
+        stop = done + PIECE < end ? done + PIECE : end;
+        if ((line[done] | loops->falls(line, done ? done : 1, stop)) < 0 || line[stop - 1] >= run->lines) {
+            run->wrong = true;
+            return;
+        }
+        npy_intp last = stop;
+        if (stop == end && end < run->stored)
+            while (last > done && line[last - 1] == line[end])
+                last--;
+        for (; done < last; done++) /* of each line the last is what stays */
+            run->starts[line[done] + 1] = done + 1;
+        done = stop;
+    }
+}
+
 /* Whether numbers are at least 0, in order and under `lines`; then `starts` has where each line begins, and the end of the last. */
 static bool starts_of(const int64_t *line, npy_intp stored, npy_intp lines, int64_t *starts) {
-    if (stored && (line[0] < 0 || line[stored - 1] >= lines))
-        return false;
+    line_run run = {line, starts, stored, lines, false};
     memset(starts, 0, sizeof *starts * (size_t)(lines + 1));
-    for (npy_intp done = 0; done < stored;) {
-        const npy_intp end = done + PIECE < stored ? done + PIECE : stored;
-        int64_t wrong = 0;
-        for (npy_intp k = done ? done : 1; k < end; k++) /* no branch for each, so that they are compared in vectors */
-            wrong |= line[k] | (int64_t)((uint64_t)line[k] - (uint64_t)line[k - 1]);
-        if (wrong < 0 || line[end - 1] >= lines)
-            return false;
-        for (; done < end; done++) /* of each line the last is what stays */
-            starts[line[done] + 1] = done + 1;
-    }
-    for (npy_intp i = 0; i < lines; i++)
+    native_parallel(stored, GRAIN, end_lines, &run);
+    for (npy_intp i = 0; i < lines && !run.wrong; i++)
         starts[i + 1] = starts[i + 1] ? starts[i + 1] : starts[i];
-    return true;
+    return !run.wrong;
 }
 
 bool native_by_line(const int64_t *line, const int64_t *other, const void *values, npy_intp stored, npy_intp lines, size_t size,

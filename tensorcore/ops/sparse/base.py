@@ -175,7 +175,8 @@ class Sparse(Tensor):
         if not indices.native.shape[0]:
             made = values.sum(0)
         elif values.node is None:
-            device, places = self.device, tuple([one.native for one in indices.unbind(0)])
+            device, index = self.device, self.device.kernels["index"]
+            places = tuple([index(indices.native, key=(i,)) for i in range(indices.native.shape[0])])
             native = device.kernels["full"](tuple(coo.native.shape), 0, dtype=values.dtype)
             native = device.kernels["index_put"](native, values.native, indices=places, accumulate=True, out=native)
             made = new_tensor(native, values.dtype, device)

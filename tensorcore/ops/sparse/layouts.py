@@ -152,9 +152,10 @@ class Coo(Sparse):
             )
         if lowest < 0:
             index = where(index < 0, index + size, index)
-        keys = one.parts[0][at]
+        rows = list(one.parts[0].unbind(0))
+        keys = rows[at]
         if keys.shape[0] * index.shape[0] <= _FEW:
-            slot, picked = (index.unsqueeze(1) == keys).nonzero().unbind(1)
+            slot, picked = (index.unsqueeze(1) == keys).nonzero(as_tuple=True)
         else:
             # Of each slice that is asked for the elements lie side by side in the order of the dim, which is that of the first one.
             keys, order = (keys, None) if not at else keys.sort(stable=True)
@@ -163,9 +164,8 @@ class Coo(Sparse):
             slot = arange(index.shape[0], device=self.device).repeat_interleave(counts)
             picked = arange(slot.shape[0], device=self.device) + (first - (counts.cumsum(0) - counts))[slot]
             picked = picked if order is None else order[picked]
-        rows = list(one.parts[0].index_select(1, picked).unbind(0))
-        rows[at] = slot
-        return Coo.of((stack(rows), one.parts[1][picked]), shape)
+        rows = [slot if i == at else row.index_select(0, picked) for i, row in enumerate(rows)]
+        return Coo.of((stack(rows), one.parts[1].index_select(0, picked)), shape)
 
     def __getitem__(self, index: Any) -> Any:
         """The part that numbers and slices name, dim by dim: sparse, or dense where no dim with indices is left."""

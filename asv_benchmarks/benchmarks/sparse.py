@@ -6,7 +6,7 @@ from ..harness import Row, Suite
 
 __all__ = ["ROWS", "Sparse"]
 
-SETUP = """
+START = """
 torch.manual_seed(8)
 size, count, width = {size}
 places, numbers = torch.randint(0, size, (2, count), device=device), torch.randn(count, device=device)
@@ -34,7 +34,7 @@ LINES = [
 WHOLE = "dense_whole = matrix.to_dense()\n"
 
 ROWS = [
-    Row(f"sparse {title}, {name}", SETUP.format(size=size) + (WHOLE if "dense_whole" in body else ""), body, 1.0, None, (1, 2), "sparse")
+    Row(f"sparse {title}, {name}", START.format(size=size) + (WHOLE if "dense_whole" in body else ""), body, 1.0, None, (1, 2), "sparse")
     for title, size in SIZES.items()
     for name, body in LINES
 ]  # fmt: skip

@@ -139,29 +139,29 @@ class Coo(Sparse):
     def index_select(self, dim: int, index: Any) -> Any:
         """The slices at ``index``, a vector, along a dim that has indices, in the order of the vector."""
         one = self.coalesce()
-        at = rules.wrap_dim("index_select", dim, one.dim())
-        shape = (*self.native.shape[:at], index.shape[0], *self.native.shape[at + 1 :])
-        if at >= one.sparse_dim():
-            inside = one.parts[1].index_select(at - one.sparse_dim() + 1, index)
-            return Coo.of((one.parts[0], inside), shape, True)
-        size = self.native.shape[at]
+        have, count, split = tuple(one.native.shape), index.native.shape[0], one.sparse_dim()
+        at = rules.wrap_dim("index_select", dim, len(have))
+        shape = (*have[:at], count, *have[at + 1 :])
+        if at >= split:
+            return Coo.of((one.parts[0], one.parts[1].index_select(at - split + 1, index)), shape, True)
+        size = have[at]
         lowest, highest = index.device.kernels["index_bounds"](index.native)
-        if index.numel() and not -size <= lowest <= highest < size:
+        if count and not -size <= lowest <= highest < size:
             raise DimensionError(
                 f"index_select: index out of range, got {index.tolist()[:8]} for dim {dim} of size {size}"
             )
         if lowest < 0:
             index = where(index < 0, index + size, index)
-        rows = list(one.parts[0].unbind(0))
+        rows = one.parts[0].unbind(0)
         keys = rows[at]
-        if keys.shape[0] * index.shape[0] <= _FEW:
+        if keys.native.shape[0] * count <= _FEW:
             slot, picked = (index.unsqueeze(1) == keys).nonzero(as_tuple=True)
         else:
             # Of each slice that is asked for the elements lie side by side in the order of the dim, which is that of the first one.
             keys, order = (keys, None) if not at else keys.sort(stable=True)
             first = searchsorted(keys, index)
             counts = searchsorted(keys, index, right=True) - first
-            slot = arange(index.shape[0], device=self.device).repeat_interleave(counts)
+            slot = arange(count, device=self.device).repeat_interleave(counts)
             picked = arange(slot.shape[0], device=self.device) + (first - (counts.cumsum(0) - counts))[slot]
             picked = picked if order is None else order[picked]
         rows = [slot if i == at else row.index_select(0, picked) for i, row in enumerate(rows)]

@@ -155,8 +155,9 @@ def test_lines_begin_where_their_first_element_is(name):
     found = native(rows, count=ROWS)
     np.testing.assert_array_equal(found, numpys(rows, count=ROWS))
     np.testing.assert_array_equal(found, starts_of(rows))
-    many = np.repeat(np.arange(1000), 7)
-    np.testing.assert_array_equal(native(many, count=1003), starts_of(many, 1003))
+    for times in (7, 3000):  # shared out to threads, which begin and end within lines
+        many = np.repeat(np.arange(40_000 // times), times)
+        np.testing.assert_array_equal(native(many, count=len(many) + 3), starts_of(many, len(many) + 3))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -57,7 +57,7 @@ static bool begin_call(sparse_call *call, PyObject *const *args, PyObject *const
         return false;
     if ((call->columns = native_index_inside(args[1], call->across)) &&
         (call->rows = call->compressed ? native_dense(args[0]) : native_index_inside(args[0], call->count)) &&
-        (call->values = native_dense(args[2])) && (call->dense = native_dense(args[3])) && 
+        (call->values = native_dense(args[2])) && (call->dense = native_dense(args[3])) &&
         (!call->compressed || native_lines_rise(PyArray_DATA(call->rows), call->count, call->stored)))
         return true;
     end_call(call);
@@ -72,23 +72,21 @@ typedef struct {
     _Atomic bool wrong;
 } line_run;
 
-/* Of each line the place behind its last element here; of the last line nothing where it goes on in the next piece. */
+/* Of each line the place behind its last element here; of one that goes on in the next part nothing, for that will write there. */
 static void end_lines(void *context, npy_intp begin, npy_intp end) {
     line_run *run = context;
     const int64_t *line = run->line;
-    for (npy_intp done = begin, stop; done < end;) {
+    npy_intp last = end;
+    while (end < run->stored && last > begin && line[last - 1] == line[end])
+        last--;
+    for (npy_intp done = begin, stop; done < end; done = stop) {
         stop = done + PIECE < end ? done + PIECE : end;
         if ((line[done] | loops->falls(line, done ? done : 1, stop)) < 0 || line[stop - 1] >= run->lines) {
             run->wrong = true;
             return;
         }
-        npy_intp last = stop;
-        if (stop == end && end < run->stored)
-            while (last > done && line[last - 1] == line[end])
-                last--;
-        for (; done < last; done++) /* of each line the last is what stays */
-            run->starts[line[done] + 1] = done + 1;
-        done = stop;
+        for (npy_intp k = done; k < stop && k < last; k++) /* of each line the last is what stays */
+            run->starts[line[k] + 1] = k + 1;
     }
 }
 

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-static PyObject *draw_words, *draw_normals, *draw_places, *overwrite_words, *overwrite_normals; /* functions of the module */
+static PyObject *draw_words, *draw_normals, *draw_places, *draw_rejections, *overwrite_words, *overwrite_normals; /* functions of the module */
 
 /* The arguments of a draw that are given by name. */
 typedef struct {
@@ -89,6 +89,20 @@ static bool parameters(int kind, const draw_options *options, double *a, double 
     }
 }
 
+/* Draws whose parameters are arrays; None where their generator has to make them, or to say what is wrong. */
+static PyObject *drawn_each(int kind, PyObject *const *args, const draw_options *options) {
+    PyObject *first = option(options, kind == GAMMA ? O_ALPHA : kind == POISSON ? O_RATE : O_COUNT);
+    PyObject *second = kind == BINOMIAL ? option(options, O_PROBABILITY) : NULL;
+    if (!first || (kind == BINOMIAL && !second))
+        Py_RETURN_NONE;
+    PyObject *dtype = PyObject_GetAttr(args[2], draw_names[A_NUMPY]), *made = NULL;
+    PyObject *const given[] = {args[3], draw_rejections, args[0], args[1], dtype, first, second};
+    if (dtype)
+        made = PyObject_VectorcallMethod(draw_names[A_LEND_NORMAL], given, second ? 7 : 6, NULL);
+    Py_XDECREF(dtype);
+    return made;
+}
+
 /* An array of draws of (kind, shape, dtype, generator, **options), bit for bit those of the generator's own method; None where that has
    to make them, or to say what is wrong. */
 static PyObject *drawn(PyObject *const *args, const draw_options *options) {
@@ -104,6 +118,8 @@ static PyObject *drawn(PyObject *const *args, const draw_options *options) {
         PyObject *const given[] = {generator, draw_places, weights, count, again && again != Py_False ? Py_True : Py_False};
         return PyObject_VectorcallMethod(draw_names[A_LEND], given, 5, NULL);
     }
+    if (kind >= GAMMA && kind <= BINOMIAL)
+        return drawn_each(kind, args, options);
     const npy_intp count = kind == UNKNOWN ? -1 : size_of(shape, NPY_MAX_INTP);
     if (count < 0 || !parameters(kind, options, &a, &b) ||
         (kind == PERMUTATION && (count < 2 || count > MOST_PLACES || PyTuple_GET_SIZE(shape) != 1)))
@@ -166,7 +182,7 @@ PyObject *native_drawing(PyObject *module, PyObject *method) {
     static const struct {
         PyObject **function;
         const char *name;
-    } needed[] = {{&draw_words, "random"}, {&draw_normals, "serial_normals"}, {&draw_places, "multinomial"},
+    } needed[] = {{&draw_words, "random"}, {&draw_normals, "serial_normals"}, {&draw_places, "multinomial"}, {&draw_rejections, "rejections"},
                   {&overwrite_words, "overwrite_random"}, {&overwrite_normals, "overwrite_normals"}};
     for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
         if (!*needed[i].function && !(*needed[i].function = PyObject_GetAttrString(module, needed[i].name)))

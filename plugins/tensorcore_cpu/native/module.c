@@ -231,6 +231,7 @@ static PyMethodDef methods[] = {
     {"empty_cache", native_memory_empty_cache, METH_NOARGS, "Unmaps the unused blocks; how many bytes that were."},
     {"memory_limit", native_memory_limit, METH_O, "Sets, unless None, how many bytes may lie unused; how many may."},
     {"multinomial", (PyCFunction)(void (*)(void))native_multinomial, METH_FASTCALL, "Indices drawn by weight, or None."},
+    {"rejections", (PyCFunction)(void (*)(void))native_rejections, METH_FASTCALL, "Gamma, Poisson or binomial numbers, and the normal left over, or None."},
     {"serial_normals", (PyCFunction)(void (*)(void))native_serial_normals, METH_FASTCALL, "Normals one by one and the one left over, or None."},
     {"drawing", native_drawing, METH_O, "A method that draws behind a look at what it is given."},
     {"random", (PyCFunction)(void (*)(void))native_random, METH_FASTCALL, "An array of draws from a twister's state, or None."},

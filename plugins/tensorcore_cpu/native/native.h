@@ -295,6 +295,7 @@ int optim_init(void);
 int random_init(void); /* no kernels: functions of the module */
 PyObject *native_drawing(PyObject *module, PyObject *method);
 PyObject *native_random(PyObject *module, PyObject *const *args, Py_ssize_t nargs);
+PyObject *native_rejections(PyObject *module, PyObject *const *args, Py_ssize_t nargs);
 PyObject *native_serial_normals(PyObject *module, PyObject *const *args, Py_ssize_t nargs);
 PyObject *native_multinomial(PyObject *module, PyObject *const *args, Py_ssize_t nargs);
 PyObject *native_overwrite_random(PyObject *module, PyObject *const *args, Py_ssize_t nargs);

@@ -17,8 +17,8 @@ static const random_loops *loops;
 /* The first are those of kinds, in their order. */
 static const char *const TEXTS[DRAW_NAMES] = {
     "uniform", "normal", "bernoulli", "integers", "exponential", "permutation", "cauchy", "geometric", "random", "slopes", "multinomial",
-    "serial_normal", "log_normal", "low", "high", "mean", "std", "probability", "one", "rate", "weights", "replacement", "median",
-    "sigma", "numpy", "lend", "lend_normal", "input",
+    "serial_normal", "log_normal", "gamma", "poisson", "binomial", "low", "high", "mean", "std", "probability", "one", "rate", "weights", "replacement", "median",
+    "sigma", "numpy", "lend", "lend_normal", "input", "alpha", "count",
 };
 PyObject *draw_names[DRAW_NAMES];
 

@@ -69,6 +69,7 @@ class Fused(Op):
                     taped = True
             else:
                 device = common_device(self.name, inputs)
+                inputs = _lifted(device, inputs)
                 natives, taped = [None if one is None else one.native for one in inputs], True
                 break
         kernel = device.kernels[self.kernel]  # type: ignore[union-attr]
@@ -98,6 +99,7 @@ class Fused(Op):
     ) -> tuple[Tensor, tuple[Any, ...] | None]:
         """The result, and the natives that the kernel keeps for its backward; None of them without a kernel."""
         device = common_device(self.name, inputs)
+        inputs = _lifted(device, inputs)
         kernel = device.kernels[self.kernel]
         if not kernel:
             return self.decomposition(*inputs, **options), None
@@ -156,6 +158,13 @@ class Fused(Op):
                 for i, one in enumerate(grads)
             ]
         )
+
+
+def _lifted(device: Any, inputs: Sequence[Any]) -> Sequence[Any]:
+    """The inputs on the device, where its backend wraps those of some of them."""
+    if device is None or device.wraps is None:
+        return inputs
+    return [device.lift(one) if isinstance(one, Tensor) else one for one in inputs]
 
 
 def _run(device: Any, name: str, natives: Sequence[Any], options: dict[str, Any]) -> Any:

@@ -1,8 +1,8 @@
 """Draws that take as many random words as it takes: Poisson, binomial and gamma numbers, number for number PyTorch's.
 
 Parameters are arrays of floating dtypes, of the shape of the result. Each element tries candidates until one is accepted,
-so the elements come one after the other in Python, 3 us each; the CPU plugin's C takes 0.04, and gives the same bits. The
-methods are those of PyTorch's CPU kernels:
+so the elements come one after the other in Python; the CPU plugin draws the same bits in C. The methods are those of
+PyTorch's CPU kernels:
 W. Hormann, "The transformed rejection method for generating Poisson random variables" (Insurance: Mathematics and Economics
 12, 1993) and "The generation of binomial random variates" (Journal of Statistical Computation and Simulation 46, 1993);
 G. Marsaglia and W. W. Tsang, "A simple method for generating gamma variables" (ACM Transactions on Mathematical Software 26,

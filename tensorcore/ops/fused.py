@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tensorcore.ops.define import Op, same
-from tensorcore.ops.operands import common_device
+from tensorcore.ops.operands import common_device, lifted
 from tensorcore.ops.record import record
 from tensorcore.ops.shortage import again
 from tensorcore.shortcuts import fused_way
@@ -69,7 +69,7 @@ class Fused(Op):
                     taped = True
             else:
                 device = common_device(self.name, inputs)
-                inputs = _lifted(device, inputs)
+                inputs = lifted(self.name, *inputs)
                 natives, taped = [None if one is None else one.native for one in inputs], True
                 break
         kernel = device.kernels[self.kernel]  # type: ignore[union-attr]
@@ -99,7 +99,7 @@ class Fused(Op):
     ) -> tuple[Tensor, tuple[Any, ...] | None]:
         """The result, and the natives that the kernel keeps for its backward; None of them without a kernel."""
         device = common_device(self.name, inputs)
-        inputs = _lifted(device, inputs)
+        inputs = lifted(self.name, *inputs)
         kernel = device.kernels[self.kernel]
         if not kernel:
             return self.decomposition(*inputs, **options), None
@@ -158,13 +158,6 @@ class Fused(Op):
                 for i, one in enumerate(grads)
             ]
         )
-
-
-def _lifted(device: Any, inputs: Sequence[Any]) -> Sequence[Any]:
-    """The inputs on the device, where its backend wraps those of some of them."""
-    if device is None or device.wraps is None:
-        return inputs
-    return [device.lift(one) if isinstance(one, Tensor) else one for one in inputs]
 
 
 def _run(device: Any, name: str, natives: Sequence[Any], options: dict[str, Any]) -> Any:

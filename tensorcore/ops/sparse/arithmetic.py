@@ -219,8 +219,8 @@ def _by_kernel(a: Any, b: Any) -> Any:
         parts += [rows.native, columns.native, held.parts[-1].native]
     shape = (a.native.shape[0], b.native.shape[1])
     natives = kernel(*parts, shape=(*a.native.shape, shape[1]), compressed=tuple(compressed))
-    rows, columns, values = [new_tensor(one, dtypes.int64, a.device) for one in natives]
-    values.dtype = a.dtype
+    rows, columns = [new_tensor(one, dtypes.int64, a.device) for one in natives[:2]]
+    values = new_tensor(natives[2], a.dtype, a.device)
     if a.is_sparse_csr:
         return Csr.of((rows, columns, values), shape, True)
     made = Coo.of((stack([rows, columns]), values), shape, True)

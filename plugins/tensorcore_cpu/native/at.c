@@ -26,18 +26,6 @@ typedef struct {
     PyArrayObject *owner; /* of `at` */
 } named;
 
-/* Adds the number of each place, wrapped at the end of a dim of `size`, to what the dims before made; false where one is
-   outside. */
-static bool add_places(int64_t *at, npy_intp count, const int64_t *index, npy_intp size, bool first) {
-    bool inside = true;
-    for (npy_intp i = 0; i < count; i++) {
-        const int64_t one = index[i] + (index[i] < 0 ? size : 0);
-        inside &= (uint64_t)one < (uint64_t)size;
-        at[i] = (first ? 0 : at[i] * size) + one;
-    }
-    return inside;
-}
-
 /* An index as dense int64 of that shape: a new reference; NULL, with an exception or without, where it is something else. */
 static PyArrayObject *spread(PyObject *object, int ndim, const npy_intp *shape) {
     PyArrayObject *index = (PyArrayObject *)object;
@@ -94,12 +82,12 @@ static bool read_indices(PyArrayObject *x, PyObject *option, named *found) {
         found->at = PyArray_DATA(index);
         return true;
     }
-    bool inside = (at = native_empty(1, &found->count, TYPE_I64)) && add_places(PyArray_DATA(at), found->count,
-                                                                               PyArray_DATA(index), size, true);
+    bool inside = (at = native_empty(1, &found->count, TYPE_I64)) &&
+                  loops->add_places(PyArray_DATA(at), found->count, PyArray_DATA(index), size, true);
     Py_DECREF(index);
     for (int i = found->first + 1; inside && i <= found->last; i++) {
         inside = (index = spread(PyTuple_GET_ITEM(option, i), found->ndim, found->shape)) &&
-                 add_places(PyArray_DATA(at), found->count, PyArray_DATA(index), PyArray_DIM(x, i), false);
+                 loops->add_places(PyArray_DATA(at), found->count, PyArray_DATA(index), PyArray_DIM(x, i), false);
         Py_XDECREF(index);
     }
     if (!inside) {

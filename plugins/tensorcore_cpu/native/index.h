@@ -24,6 +24,9 @@ typedef picked added;
 typedef struct {
     /* Whether all of the numbers are at least 0 and under `size`. */
     bool (*inside)(const int64_t *index, ptrdiff_t count, ptrdiff_t size);
+    /* at[i] = at[i] * size + index[i], without what stood there for the first dim; numbers below 0 count from the end. False where
+       one is outside of `size`. */
+    bool (*add_places)(int64_t *at, ptrdiff_t count, const int64_t *index, ptrdiff_t size, bool first);
     /* made[i * parts + k] = data[k][i] for i from `begin` to `end`; elements of so many bytes. */
     void (*weave)(const char *const *data, int parts, ptrdiff_t element, char *made, ptrdiff_t begin, ptrdiff_t end);
     /* Whole rows of the source, as rows of the result from `begin` to `end`; the numbers are inside. */

@@ -12,6 +12,16 @@ static bool inside(const int64_t *index, ptrdiff_t count, ptrdiff_t size) {
     return outside >= 0;
 }
 
+static bool add_places(int64_t *at, ptrdiff_t count, const int64_t *index, ptrdiff_t size, bool first) {
+    int64_t outside = 0;
+    INDEPENDENT for (ptrdiff_t i = 0; i < count; i++) {
+        const int64_t one = index[i] + (index[i] < 0 ? size : 0);
+        outside |= one | (size - 1 - one);
+        at[i] = first ? one : (int64_t)((uint64_t)at[i] * (uint64_t)size) + one; /* what is outside may be too large */
+    }
+    return outside >= 0;
+}
+
 /* Rows of one element: a run of them for each row around, for four rows at a time where a number is worth as much as that. */
 #define EACH(type)                                                                                             \
     while (begin < end) {                                                                                      \
@@ -422,5 +432,5 @@ static void fill(char *to, const char *value, int size, ptrdiff_t begin, ptrdiff
     }
 }
 
-const index_loops ISA(index_loops) = {inside,        weave,        select_rows, gather_rows,
-                                      gather_along, scatter_along, fill,        {add_rows_f32, add_rows_f64}};
+const index_loops ISA(index_loops) = {inside,       add_places,    weave, select_rows, gather_rows,
+                                      gather_along, scatter_along, fill,  {add_rows_f32, add_rows_f64}};

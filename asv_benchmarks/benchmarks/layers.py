@@ -46,6 +46,7 @@ SORTS = (
     START
     + """
 x, m = torch.randn(100_000, device=device), torch.randn(1000, 100, device=device)
+near, far = (torch.randn(1_000_000, device=device) * 1000).long(), torch.randint(0, 2**60, (1_000_000,), device=device)
 """
 )
 DROPOUT = (
@@ -126,6 +127,11 @@ PICK_LINES = [
 SORT_LINES = [
     ("sort 1e5", "x.sort()", None), ("sort rows of 100", "m.sort(1)", None), ("argsort 1e5", "x.argsort()", None),
     ("topk 100 of 1e5", "x.topk(100)", None), ("topk 5 of rows of 100", "m.topk(5)", None),
+    ("sort 1e6 of int64", "far.sort()", None), ("unique 1e6 near each other", "near.unique()", None),
+    ("unique 1e6 near each other, all three", "near.unique(return_inverse=True, return_counts=True)", None),
+    ("unique 1e6 far apart", "far.unique()", None),
+    ("unique 1e6 far apart, all three", "far.unique(return_inverse=True, return_counts=True)", None),
+    ("unique_consecutive 1e6", "near.unique_consecutive()", None),
 ]  # fmt: skip
 # made, floats that change for each one of a gradient: parameters and what the optimizer keeps
 OPTIMIZERS = {

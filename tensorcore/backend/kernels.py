@@ -249,7 +249,7 @@ KERNELS: dict[str, Facts] = {
     **_of("copy fill", writes=True),
     **_eager("compare_over keep_triangle", writes=True),
     **_optional("sgd_step adam_step step track_statistics", writes=True),
-    **_optional("norms sparse_coalesce sparse_product unscale", by_value=True),
+    **_optional("distinct norms sparse_coalesce sparse_product unscale", by_value=True),
     **_of("bincount count_true highest lowest masked_select nonzero nonzero_by_dim unique unique_consecutive",
           by_value=True),
 }  # fmt: skip

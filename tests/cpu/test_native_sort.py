@@ -43,6 +43,18 @@ def test_sort(dtype, count, descending):
         np.testing.assert_array_equal(bits(values), bits(np.ascontiguousarray(expected)))
 
 
+@pytest.mark.parametrize("count", [33, 513, 4095, 4096, 33000, 600_000])
+@pytest.mark.parametrize("dtype", ["int32", "int64", "float64"])
+def test_long_keys(dtype, count):
+    """The places of equal elements keep their order whichever digits the elements differ in: high ones, low ones, some of both."""
+    random = np.random.default_rng(8)
+    wide = random.integers(-(2**30), 2**30, count)
+    high = random.integers(0, 3, count) << (29 if dtype == "int32" else 60)
+    for x in (wide, high, high + random.integers(0, 2**20, count), wide >> 24, np.sort(wide), wide * 0 - 7):
+        _, places = kernel("sort")[0](x.astype(dtype), dim=0, descending=False, stable=True)
+        np.testing.assert_array_equal(places, np.argsort(x.astype(dtype), kind="stable"))
+
+
 @pytest.mark.parametrize("nan", [False, True])
 @pytest.mark.parametrize("count", COUNTS)
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)

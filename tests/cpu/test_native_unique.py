@@ -23,12 +23,33 @@ def test_runs(dtype):
         np.testing.assert_array_equal(mine, its)
 
 
-@pytest.mark.parametrize("dtype", ["int8", "uint8", "bool", "int16"])
+INTEGERS = ["int8", "uint8", "bool", "int16", "int32", "int64"]
+
+
+def everywhere(values):
+    """The values in all layouts, a few as they are."""
+    return layouts(values).values() if len(values) > 5 else [values]
+
+
+def spread(dtype):
+    """Integers of which some lie near each other, around zero and at both ends of their dtype, and some far apart."""
+    if dtype == "bool":
+        return [awkward(dtype, 4000), awkward(dtype)[:7]]
+    random, ends = np.random.default_rng(8), np.iinfo(dtype)
+    near = [random.integers(0, 100, count).astype(dtype) for count in (1, 5, 4000)]
+    near += [
+        random.integers(ends.min, ends.min + 90, 300).astype(dtype),
+        random.integers(ends.max - 90, ends.max, 300).astype(dtype),
+    ]
+    return [*near, awkward(dtype, 4000), awkward(dtype), np.array([ends.min, ends.max, ends.min, 0]).astype(dtype)]
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
 def test_distinct_elements(dtype):
-    """Values in order, where each element is among them, and counts are NumPy's, of one byte and of two."""
+    """Values in order, where each element is among them, and counts are NumPy's, of integers near each other and far apart."""
     native, fallback = kernel("unique")
-    for values in (awkward(dtype, 4000), awkward(dtype), awkward(dtype)[:7]):
-        for x in layouts(values).values():
+    for values in spread(dtype):
+        for x in everywhere(values):
             for mine, its in zip(native(x, dim=None), fallback(x, dim=None), strict=True):
                 assert (mine.dtype, mine.shape) == (its.dtype, its.shape)
                 np.testing.assert_array_equal(mine, its)
@@ -79,3 +100,31 @@ def test_many_bools(count):
     assert values.view(np.uint8).tolist() == np.unique(mixed).tolist()
     np.testing.assert_array_equal(values[inverse], mixed)
     assert lengths.sum() == count
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", *INTEGERS])
+def test_values_alone(dtype):
+    """Distinct values without the rest are the first of the three, in order and as they come, NaN each by itself."""
+    native, _ = kernel("distinct")
+    if dtype.startswith("float"):
+        some = [
+            awkward(dtype, 4000),
+            awkward(dtype),
+            np.full(9, np.nan, dtype),
+            np.array([-0.0, 0.0, -0.0, 1]).astype(dtype),
+        ]
+    else:
+        some = spread(dtype)
+    for values in some:
+        for x in everywhere(values):
+            assert_same(native(x), kernel("unique")[1](x)[0])
+            assert_same(native(x, consecutive=True), kernel("unique_consecutive")[1](x)[0])
+
+
+@pytest.mark.parametrize("count", [16384, 16385, 40001])
+@pytest.mark.parametrize("distinct", [1, 2, 40, 10**9])
+def test_many_runs(count, distinct):
+    """The first of each run is found where threads share the elements, long runs and short ones."""
+    x = np.random.default_rng(8).integers(0, distinct, count)
+    for one in (x, np.sort(x), x.astype(np.float32), x.astype(np.uint8)):
+        assert_same(kernel("distinct")[0](one, consecutive=True), kernel("unique_consecutive")[1](one)[0])

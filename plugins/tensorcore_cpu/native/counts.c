@@ -38,8 +38,7 @@ BOUNDS(i16, int16_t)
 BOUNDS(i32, int32_t)
 BOUNDS(u8, uint8_t)
 
-/* The least and the largest of at least one integer; false for other types. */
-static bool bounds(PyArrayObject *x, native_type type, int64_t *low, int64_t *high) {
+bool native_integer_bounds(PyArrayObject *x, native_type type, int64_t *low, int64_t *high) {
     static void (*const FIND[TYPES])(const void *, npy_intp, int64_t *, int64_t *) = {
         [TYPE_I8] = bounds_i8, [TYPE_I16] = bounds_i16, [TYPE_I32] = bounds_i32, [TYPE_U8] = bounds_u8};
     if (!PyArray_SIZE(x) || (type != TYPE_I64 && !FIND[type]))
@@ -59,7 +58,7 @@ static PyObject *run_bound(const native_kernel *kernel, PyObject *const *args, P
     native_type type;
     int64_t low, high;
     PyArrayObject *x = one_piece(args, nargs, kwnames, options, &type);
-    PyObject *made = x && bounds(x, type, &low, &high) ? PyLong_FromLongLong(kernel->data == &HIGHEST ? high : low) : NULL;
+    PyObject *made = x && native_integer_bounds(x, type, &low, &high) ? PyLong_FromLongLong(kernel->data == &HIGHEST ? high : low) : NULL;
     Py_XDECREF(x);
     return made;
 }
@@ -102,7 +101,7 @@ static PyObject *run_bincount(const native_kernel *kernel, PyObject *const *args
     int64_t low, high;
     PyArrayObject *x = one_piece(args, nargs, kwnames, options, &type), *made = NULL;
     if (x && (type == TYPE_I64 || type == TYPE_I32 || type == TYPE_U8) && native_is_none(options[WEIGHTS]) && options[MINLENGTH] && PyLong_CheckExact(options[MINLENGTH]) &&
-        bounds(x, type, &low, &high) && low >= 0 && high < 1 << 30) {
+        native_integer_bounds(x, type, &low, &high) && low >= 0 && high < 1 << 30) {
         const npy_intp least = PyLong_AsSsize_t(options[MINLENGTH]), length = high + 1 > least ? high + 1 : least;
         if (!PyErr_Occurred() && (made = native_empty(1, &length, TYPE_I64)))
             count_times(x, type, PyArray_DATA(made), length);

@@ -347,8 +347,9 @@ int boxes_init(void);
 extern const native_spec bins_kernels[];
 int bins_init(void);
 
-extern const native_spec renorm_kernels[], unique_kernels[];
+extern const native_spec renorm_kernels[], distinct_kernels[], unique_kernels[];
 int renorm_init(void);
+int distinct_init(void);
 int unique_init(void);
 
 extern const native_spec columns_kernels[];

@@ -46,6 +46,9 @@ void native_around(PyArrayObject *array, int dim, npy_intp *before, npy_intp *af
 /* Whether all numbers are at least 0 and under `size`; on several threads. */
 bool native_inside(const int64_t *index, npy_intp count, npy_intp size);
 
+/* The least and the largest of at least one integer of a dense array; false for other types, bools among them. */
+bool native_integer_bounds(PyArrayObject *x, native_type type, int64_t *low, int64_t *high);
+
 /* An index of int64 in row-major order whose numbers are all inside: a new reference; NULL, with an exception or without. */
 PyArrayObject *native_index_inside(PyObject *index, npy_intp size);
 

@@ -1,8 +1,7 @@
 /* sort, topk, kthvalue and median_dim: elements as unsigned keys in their order, which go through buckets digit by digit.
 
-   A radix sort from the lowest digit (Knuth, The Art of Computer Programming, vol. 3, 5.2.5) is stable and reads each element
-   once for each digit; a digit that all keys share is left out. The k-th element needs only the bucket that it lies in. Short rows
-   are sorted side by side (loops/sort.c). */
+   The k-th element needs only the bucket that it lies in. Short rows are sorted side by side (loops/sort.c). */
+#include "radix.h"
 #include "sort.h"
 
 #include "rows.h"
@@ -16,11 +15,8 @@ static PyObject *names[OPTIONS];
 static const char *const NAMES[OPTIONS] = {"dim", "descending", "stable", "k", "keepdim", "nan", "largest", "sorted"};
 
 enum {
-    FEW = 32,        /* elements of rows that are sorted side by side, and where eight rows fill vectors more: */
+    FEW = RADIX_FEW, /* elements of rows that are sorted side by side, and where eight rows fill vectors more: */
     IN_ORDER = 128, PICKED = 64, /* to be put in order, to find one of them */
-    MANY = 1 << 12,  /* elements from which on digits are wide */
-    NARROW = 8, WIDE = 11, /* bits of a digit */
-    COUNTS = 6 << WIDE,    /* more than the buckets of all digits of any key */
     GRAIN = 1 << 13, /* elements that are worth a second thread */
 };
 
@@ -98,52 +94,15 @@ static inline void copy_element(char *to, const char *from, npy_intp size) {
 
 static bool is_real_type(native_type type) { return type <= TYPE_F16; }
 
+#define PAIR_KEY(pair) ((pair).key)
+
 /* The two widths. `other` has room for as many pairs; what is answered is the one in which they lie then. */
-#define ORDER(pair, keys, sort, sort_by, nth, top, run_row, BITS)                                             \
-    static inline __attribute__((always_inline)) pair *sort_by(pair *pairs, pair *other, npy_intp n,          \
-                                                               uint32_t *counts, int bits) {                  \
-        const int digits = (BITS + bits - 1) / bits;                                                          \
-        const uint32_t mask = (1u << bits) - 1;                                                               \
-        memset(counts, 0, ((size_t)digits << bits) * sizeof *counts);                                         \
-        for (npy_intp i = 0; i < n; i++)                                                                      \
-            for (int d = 0; d < digits; d++)                                                                  \
-                counts[(d << bits) + (int)(pairs[i].key >> (d * bits) & mask)]++;                             \
-        for (int d = 0; d < digits; d++) {                                                                    \
-            uint32_t *starts = counts + (d << bits), start = 0;                                               \
-            if (starts[pairs[0].key >> (d * bits) & mask] == (uint32_t)n)                                     \
-                continue;                                                                                     \
-            for (uint32_t k = 0; k <= mask; k++) {                                                            \
-                const uint32_t count = starts[k];                                                             \
-                starts[k] = start;                                                                            \
-                start += count;                                                                               \
-            }                                                                                                 \
-            for (npy_intp i = 0; i < n; i++)                                                                  \
-                other[starts[pairs[i].key >> (d * bits) & mask]++] = pairs[i];                                \
-            pair *swap = pairs;                                                                               \
-            pairs = other;                                                                                    \
-            other = swap;                                                                                     \
-        }                                                                                                     \
-        return pairs;                                                                                         \
-    }                                                                                                         \
-                                                                                                              \
-    static pair *sort(pair *pairs, pair *other, npy_intp n, uint32_t *counts) {                               \
-        if (n >= MANY)                                                                                        \
-            return sort_by(pairs, other, n, counts, WIDE);                                                    \
-        if (n > FEW)                                                                                          \
-            return sort_by(pairs, other, n, counts, NARROW);                                                  \
-        for (npy_intp i = 1; i < n; i++) { /* the few that are left of a longer row */                        \
-            const pair one = pairs[i];                                                                        \
-            npy_intp at = i;                                                                                  \
-            for (; at > 0 && pairs[at - 1].key > one.key; at--)                                               \
-                pairs[at] = pairs[at - 1];                                                                    \
-            pairs[at] = one;                                                                                  \
-        }                                                                                                     \
-        return pairs;                                                                                         \
-    }                                                                                                         \
+#define ORDER(pair, keys, sort, nth, top, run_row, BITS)                                                      \
+    RADIX(sort, pair, PAIR_KEY, BITS)                                                                         \
                                                                                                               \
     /* Where the element of a rank lies: from the highest digit on only its bucket is kept, in the order of places. */ \
     static npy_intp nth(pair *pairs, npy_intp n, npy_intp rank, uint32_t *counts) {                           \
-        const int bits = n >= MANY ? WIDE : NARROW;                                                           \
+        const int bits = n >= RADIX_MANY ? RADIX_WIDE : RADIX_NARROW;                               \
         const uint32_t mask = (1u << bits) - 1;                                                               \
         for (int d = (BITS + bits - 1) / bits - 1; d >= 0 && n > 1; d--) {                                    \
             memset(counts, 0, ((size_t)1 << bits) * sizeof *counts);                                          \
@@ -208,8 +167,8 @@ static bool is_real_type(native_type type) { return type <= TYPE_F16; }
         copy_element(values, x + at * step, run->size);                                                       \
     }
 
-ORDER(pair_u32, keys_u32, sort_u32, sort_u32_by, nth_u32, top_u32, run_row_u32, 32)
-ORDER(pair_u64, keys_u64, sort_u64, sort_u64_by, nth_u64, top_u64, run_row_u64, 64)
+ORDER(pair_u32, keys_u32, sort_u32, nth_u32, top_u32, run_row_u32, 32)
+ORDER(pair_u64, keys_u64, sort_u64, nth_u64, top_u64, run_row_u64, 64)
 
 static void run_rows(void *context, npy_intp begin, npy_intp end) {
     order_run *const state = context;
@@ -220,7 +179,7 @@ static void run_rows(void *context, npy_intp begin, npy_intp end) {
     }
     const bool wide = run->size == 8;
     const size_t pairs = (size_t)run->n * (run->op <= TOP ? 2 : 1) * (wide ? sizeof(pair_u64) : sizeof(pair_u32));
-    const size_t bytes = pairs + COUNTS * sizeof(uint32_t);
+    const size_t bytes = pairs + RADIX_COUNTS * sizeof(uint32_t);
     char *room = native_scratch(bytes);
     if (!room) {
         state->failed = true;

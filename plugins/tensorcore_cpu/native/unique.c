@@ -1,4 +1,5 @@
-/* Distinct bytes and slices, and runs of equal ones. */
+/* Distinct bools and slices, and runs of equal ones. */
+#include "distinct.h"
 #include "nonzero.h"
 #include "rows.h"
 
@@ -51,16 +52,6 @@ RUNS(b64, uint64_t, ITSELF)
      : TYPE_SIZE[type] == 2   ? name##_b16(x, __VA_ARGS__)                                                    \
      : TYPE_SIZE[type] == 4   ? name##_b32(x, __VA_ARGS__)                                                    \
                               : name##_b64(x, __VA_ARGS__))
-
-/* (values, inverse, lengths); NULL where one is missing, or has no place. */
-static PyObject *all_three(PyArrayObject *values, PyArrayObject *inverse, PyArrayObject *lengths) {
-    if (values && inverse && lengths)
-        return Py_BuildValue("NNN", values, inverse, lengths);
-    Py_XDECREF(values);
-    Py_XDECREF(inverse);
-    Py_XDECREF(lengths);
-    return NULL;
-}
 
 /* Slices along a dim, as rows one after the other */
 
@@ -182,7 +173,7 @@ static PyObject *unique_slices(PyArrayObject *x, native_type type, int dim, bool
     Py_DECREF(lines);
     if (lengths && dim)
         Py_SETREF(values, with_dim_at(values, 0, dim));
-    return all_three(values, inverse, lengths);
+    return native_all_three(values, inverse, lengths);
 }
 
 /* The dim that is asked for, -1 for none; false where it is no dim of an array that has elements. */
@@ -211,45 +202,10 @@ static PyObject *run_unique_consecutive(const native_kernel *kernel, PyObject *c
     if (values && lengths && inverse)
         OF_TYPE(runs, PyArray_DATA(x), count, PyArray_DATA(values), PyArray_DATA(inverse), PyArray_DATA(lengths));
     Py_DECREF(x);
-    return all_three(values, inverse, lengths);
+    return native_all_three(values, inverse, lengths);
 }
 
-/* Distinct bytes in order, where each element is among them, and how often each occurs: counted, not sorted. */
-static PyObject *unique_bytes(PyArrayObject *x, native_type type) {
-    enum { BYTES = 256, WAYS = 4 }; /* neighbours are often equal, and would wait for each other's counts */
-    const uint8_t *data = PyArray_DATA(x), first = type == TYPE_I8 ? 128 : 0;
-    const npy_intp count = PyArray_SIZE(x);
-    int64_t counts[WAYS][BYTES] = {{0}}, places[BYTES];
-    npy_intp i = 0, found = 0;
-    for (; i + WAYS <= count; i += WAYS)
-        for (int way = 0; way < WAYS; way++)
-            counts[way][data[i + way]]++;
-    for (; i < count; i++)
-        counts[0][data[i]]++;
-    for (int k = 0; k < BYTES; k++) {
-        for (int way = 1; way < WAYS; way++)
-            counts[0][k] += counts[way][k];
-        found += counts[0][k] > 0;
-    }
-    PyArrayObject *values = native_empty(1, &found, type), *lengths = native_empty(1, &found, TYPE_I64);
-    PyArrayObject *inverse = native_empty(PyArray_NDIM(x), PyArray_DIMS(x), TYPE_I64);
-    if (values && lengths && inverse) {
-        npy_intp at = 0;
-        for (int k = 0; k < BYTES; k++) {
-            const uint8_t byte = (uint8_t)(first + k);
-            places[byte] = at;
-            if (counts[0][byte]) {
-                ((uint8_t *)PyArray_DATA(values))[at] = byte;
-                ((int64_t *)PyArray_DATA(lengths))[at++] = counts[0][byte];
-            }
-        }
-        for (i = 0; i < count; i++)
-            ((int64_t *)PyArray_DATA(inverse))[i] = places[data[i]];
-    }
-    return all_three(values, inverse, lengths);
-}
-
-/* The same of bools, of which every byte but 0 is true. */
+/* Distinct bools, of which every byte but 0 is true. */
 static PyObject *unique_bools(PyArrayObject *x) {
     const uint8_t *data = PyArray_DATA(x);
     const npy_intp count = PyArray_SIZE(x), trues = loops->count[0](data, count, false), falses = count - trues;
@@ -268,10 +224,10 @@ static PyObject *unique_bools(PyArrayObject *x) {
         for (npy_intp i = 0; i < count; i++)
             place[i] = data[i] && falses;
     }
-    return all_three(values, inverse, lengths);
+    return native_all_three(values, inverse, lengths);
 }
 
-/* Distinct slices, or distinct elements of one byte. */
+/* Distinct slices, or distinct elements. */
 static PyObject *run_unique(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     PyObject *options[OPTIONS] = {NULL};
     const native_type type = nargs == 1 ? native_array_type(args[0]) : TYPE_NONE;
@@ -281,10 +237,8 @@ static PyObject *run_unique(const native_kernel *kernel, PyObject *const *args, 
         return NULL;
     if (dim >= 0)
         return ROW_ORDERS[type] ? unique_slices((PyArrayObject *)args[0], type, (int)dim, true) : NULL;
-    if (type != TYPE_I8 && type != TYPE_U8 && type != TYPE_BOOL)
-        return NULL;
     PyArrayObject *x = native_dense(args[0]);
-    PyObject *made = !x ? NULL : type == TYPE_BOOL ? unique_bools(x) : unique_bytes(x, type);
+    PyObject *made = !x ? NULL : type == TYPE_BOOL ? unique_bools(x) : native_distinct(x, type);
     Py_XDECREF(x);
     return made;
 }

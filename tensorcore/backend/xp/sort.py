@@ -150,6 +150,10 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         values = lines[starts] if dim is None else xp.moveaxis(lines[starts], 0, dim)
         return xp.ascontiguousarray(values), inverse.reshape(x.shape if dim is None else (n,)), counts
 
+    def distinct(x: Native, *, consecutive: bool = False) -> Native:
+        """Distinct values in order, or the first of each run of equal elements; NaN equals nothing."""
+        return backend.kernels["unique_consecutive" if consecutive else "unique"](x)[0]
+
     def searchsorted(x: Native, values: Native, *, right: bool = False) -> Native:
         """Where each value would go in a sorted sequence (its last dim; the other dims are shared with ``values``)."""
         side: Any = "right" if right else "left"
@@ -161,7 +165,7 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         return made
 
     return {function.__name__: function for function in (
-        sort, topk, kthvalue, median_dim, mode_dim, unique, unique_consecutive, searchsorted,
+        sort, topk, kthvalue, median_dim, mode_dim, unique, unique_consecutive, distinct, searchsorted,
     )}  # fmt: skip
 
 

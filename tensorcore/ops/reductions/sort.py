@@ -206,6 +206,8 @@ def unique(input: Tensor, sorted: bool = True, return_inverse: bool = False, ret
         check_tensors("unique", input=input)
     check_real("unique", input)
     at = None if dim is None else rules.wrap_dim("unique", dim, len(input.native.shape))
+    if at is None and not return_inverse and not return_counts and (kernel := input.device.kernels["distinct"]):
+        return new_tensor(kernel(input.native), input.dtype, input.device)
     natives = input.device.kernels["unique"](input.native, dim=at)
     return _chosen(input, natives, return_inverse, return_counts)
 
@@ -218,6 +220,8 @@ def unique_consecutive(input: Tensor, return_inverse: bool = False, return_count
         check_tensors("unique_consecutive", input=input)
     check_real("unique_consecutive", input)
     at = None if dim is None else rules.wrap_dim("unique_consecutive", dim, len(input.native.shape))
+    if at is None and not return_inverse and not return_counts and (kernel := input.device.kernels["distinct"]):
+        return new_tensor(kernel(input.native, consecutive=True), input.dtype, input.device)
     natives = input.device.kernels["unique_consecutive"](input.native, dim=at)
     return _chosen(input, natives, return_inverse, return_counts)
 

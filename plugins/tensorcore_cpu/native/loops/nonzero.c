@@ -58,5 +58,48 @@ LOOPS(1, uint16_t)
 LOOPS(2, uint32_t)
 LOOPS(3, uint64_t)
 
+/* Mostly all of some neighbours are the first of their runs, or none: then they are copied, or left out, as one. */
+#define CHANGES(suffix, type, OF)                                                                             \
+    static ptrdiff_t count_changes_##suffix(const void *data, ptrdiff_t size) {                               \
+        const type *x = data;                                                                                 \
+        ptrdiff_t found = 0;                                                                                  \
+        for (ptrdiff_t i = 0; i < size; i++)                                                                  \
+            found += OF(x[i]) != OF(x[i - 1]);                                                                \
+        return found;                                                                                         \
+    }                                                                                                         \
+    static void pick_changes_##suffix(const void *data, ptrdiff_t size, void *picked) {                       \
+        enum { SOME = 16 };                                                                                   \
+        const type *x = data;                                                                                 \
+        type *made = picked;                                                                                  \
+        while (size) {                                                                                        \
+            const ptrdiff_t some = size < SOME ? size : SOME;                                                 \
+            int same = some < SOME;                                                                           \
+            for (int k = 0; some == SOME && k < SOME; k++)                                                    \
+                same += OF(x[k]) == OF(x[k - 1]);                                                             \
+            if (!same) {                                                                                      \
+                for (int k = 0; k < SOME; k++)                                                                \
+                    made[k] = x[k];                                                                           \
+                made += SOME;                                                                                 \
+            } else if (same < SOME) {                                                                         \
+                for (ptrdiff_t k = 0; k < some; k++)                                                          \
+                    if (OF(x[k]) != OF(x[k - 1]))                                                             \
+                        *made++ = x[k];                                                                       \
+            }                                                                                                 \
+            x += some;                                                                                        \
+            size -= some;                                                                                     \
+        }                                                                                                     \
+    }
+#define ITSELF(x) (x)
+#define IS_FALSE(x) (!(x))
+CHANGES(f32, float, ITSELF)
+CHANGES(f64, double, ITSELF)
+CHANGES(bool, uint8_t, IS_FALSE)
+CHANGES(b8, uint8_t, ITSELF)
+CHANGES(b16, uint16_t, ITSELF)
+CHANGES(b32, uint32_t, ITSELF)
+CHANGES(b64, uint64_t, ITSELF)
+#define EACH_KIND(name) {name##_f32, name##_f64, name##_bool, name##_b8, name##_b16, name##_b32, name##_b64}
+
 const nonzero_loops ISA(nonzero_loops) = {
-    {count_0, count_1, count_2, count_3}, {list_0, list_1, list_2, list_3}, {pick_0, pick_1, pick_2, pick_3}};
+    {count_0, count_1, count_2, count_3}, {list_0, list_1, list_2, list_3}, {pick_0, pick_1, pick_2, pick_3},
+    EACH_KIND(count_changes), EACH_KIND(pick_changes)};

@@ -1,0 +1,349 @@
+/* Distinct elements: integers that lie near each other are counted or marked, the keys of others are sorted. */
+#include "distinct.h"
+
+#include "halves.h"
+#include "nonzero.h"
+#include "radix.h"
+#include "rows.h"
+#include "sort.h"
+
+DECLARE_LOOPS(nonzero_loops, nonzero_loops);
+
+static const nonzero_loops *loops;
+
+enum { CONSECUTIVE, OPTIONS };
+static PyObject *names[OPTIONS];
+
+enum {
+    WAYS = 4, FEW_NUMBERS = 1 << 11, /* of few numbers, neighbours are counted apart: equal ones would wait for each other */
+    NEAR = 1 << 10,                  /* so many numbers are near each other, and up to four for each element, */
+    FAR = 1 << 22,                   /* but not more than fit the caches */
+    PIECE = 1 << 14, BLOCK = 512,    /* elements of a thread's part, and numbers that are listed at a time */
+};
+
+/* The loops over integers of one type, counted from the least of them. */
+typedef struct {
+    void (*mark)(const void *x, npy_intp count, int64_t low, uint8_t *seen);
+    void (*count)(const void *x, npy_intp count, int64_t low, npy_intp range, int ways, uint32_t *times);
+    void (*place)(const void *x, npy_intp count, int64_t low, const uint32_t *places, int64_t *inverse);
+    void (*value)(void *values, npy_intp i, int64_t number);
+} number_loops;
+
+#define NUMBERS(suffix, type)                                                                                 \
+    static void mark_##suffix(const void *data, npy_intp count, int64_t low, uint8_t *seen) {                 \
+        const type *x = data;                                                                                 \
+        for (npy_intp i = 0; i < count; i++)                                                                  \
+            seen[x[i] - low] = 1;                                                                             \
+    }                                                                                                         \
+    static void count_##suffix(const void *data, npy_intp count, int64_t low, npy_intp range, int ways, uint32_t *times) {\
+        const type *x = data;                                                                                 \
+        npy_intp i = 0;                                                                                       \
+        for (; ways == WAYS && i + WAYS <= count; i += WAYS)                                                  \
+            for (int way = 0; way < WAYS; way++)                                                              \
+                times[way * range + x[i + way] - low]++;                                                      \
+        for (; i < count; i++)                                                                                \
+            times[x[i] - low]++;                                                                              \
+    }                                                                                                         \
+    static void place_##suffix(const void *data, npy_intp count, int64_t low, const uint32_t *places, int64_t *inverse) {\
+        const type *x = data;                                                                                 \
+        for (npy_intp i = 0; i < count; i++)                                                                  \
+            inverse[i] = places[x[i] - low];                                                                  \
+    }                                                                                                         \
+    static void value_##suffix(void *values, npy_intp i, int64_t number) { ((type *)values)[i] = (type)number; }
+NUMBERS(i8, int8_t)
+NUMBERS(i16, int16_t)
+NUMBERS(i32, int32_t)
+NUMBERS(i64, int64_t)
+NUMBERS(u8, uint8_t)
+#define LOOPS_OF(suffix) {mark_##suffix, count_##suffix, place_##suffix, value_##suffix}
+static const number_loops NUMBER_LOOPS[TYPES] = {
+    [TYPE_I8] = LOOPS_OF(i8),   [TYPE_I16] = LOOPS_OF(i16), [TYPE_I32] = LOOPS_OF(i32),
+    [TYPE_I64] = LOOPS_OF(i64), [TYPE_U8] = LOOPS_OF(u8),
+};
+
+PyObject *native_all_three(PyArrayObject *values, PyArrayObject *inverse, PyArrayObject *lengths) {
+    if (values && inverse && lengths)
+        return Py_BuildValue("NNN", values, inverse, lengths);
+    Py_XDECREF(values);
+    Py_XDECREF(inverse);
+    Py_XDECREF(lengths);
+    return NULL;
+}
+
+/* The least of the integers, and how many there are up to the largest; false where those are too many, or they are no integers. */
+static bool are_near(PyArrayObject *x, native_type type, int64_t *low, npy_intp *range) {
+    int64_t high;
+    if (!NUMBER_LOOPS[type].mark || !native_integer_bounds(x, type, low, &high))
+        return false;
+    const npy_intp count = PyArray_SIZE(x), most = count < FAR / 4 ? 4 * count + NEAR : FAR;
+    const uint64_t apart = (uint64_t)high - (uint64_t)*low;
+    *range = (npy_intp)apart + 1;
+    return apart < (uint64_t)most;
+}
+
+static PyObject *near_numbers(PyArrayObject *x, native_type type, int64_t low, npy_intp range) {
+    npy_intp found = 0;
+    const number_loops *numbers = &NUMBER_LOOPS[type];
+    const npy_intp count = PyArray_SIZE(x);
+    const int ways = range <= FEW_NUMBERS && count > range ? WAYS : 1;
+    const size_t bytes = (size_t)(range * ways) * sizeof(uint32_t);
+    uint32_t *times = native_scratch(bytes);
+    if (!times)
+        return PyErr_NoMemory();
+    memset(times, 0, bytes);
+    numbers->count(PyArray_DATA(x), count, low, range, ways, times);
+    for (npy_intp k = 0; k < range; k++) {
+        for (int way = 1; way < ways; way++)
+            times[k] += times[way * range + k];
+        found += times[k] != 0;
+    }
+    PyArrayObject *values = native_empty(1, &found, type), *lengths = native_empty(1, &found, TYPE_I64);
+    PyArrayObject *inverse = native_empty(PyArray_NDIM(x), PyArray_DIMS(x), TYPE_I64);
+    if (values && lengths && inverse) {
+        uint32_t at = 0;
+        for (npy_intp k = 0; k < range; k++)
+            if (times[k]) {
+                numbers->value(PyArray_DATA(values), at, low + k);
+                ((int64_t *)PyArray_DATA(lengths))[at] = times[k];
+                times[k] = at++;
+            }
+        numbers->place(PyArray_DATA(x), count, low, times, PyArray_DATA(inverse));
+    }
+    native_scratch_free(times, bytes);
+    return native_all_three(values, inverse, lengths);
+}
+
+/* The values by themselves */
+
+static PyArrayObject *near_values(PyArrayObject *x, native_type type, int64_t low, npy_intp range) {
+    uint8_t *seen = native_scratch((size_t)range);
+    if (!seen)
+        return (PyArrayObject *)PyErr_NoMemory();
+    memset(seen, 0, (size_t)range);
+    NUMBER_LOOPS[type].mark(PyArray_DATA(x), PyArray_SIZE(x), low, seen);
+    npy_intp found = loops->count[0](seen, range, false), at = 0;
+    PyArrayObject *values = native_empty(1, &found, type);
+    int64_t places[BLOCK];
+    for (npy_intp first = 0; values && first < range; first += BLOCK) {
+        const npy_intp more = loops->list[0](seen + first, range - first < BLOCK ? range - first : BLOCK, false, places);
+        for (npy_intp k = 0; k < more; k++)
+            NUMBER_LOOPS[type].value(PyArray_DATA(values), at++, low + first + places[k]);
+    }
+    native_scratch_free(seen, (size_t)range);
+    return values;
+}
+
+/* Which loops find the runs of elements of a type: floats are compared as such, other elements as the bits of their size. */
+static int runs_of(native_type type) {
+    return type == TYPE_F32    ? RUNS_F32
+           : type == TYPE_F64  ? RUNS_F64
+           : type == TYPE_BOOL ? RUNS_BOOL
+                               : RUNS_BITS + native_log_size(TYPE_SIZE[type]);
+}
+
+typedef struct {
+    const char *x;
+    char *made;
+    npy_intp *found; /* of each piece, where its first goes later */
+    int runs, size;
+} changes;
+
+static void count_changes(void *context, npy_intp begin, npy_intp end) {
+    const changes *run = context;
+    for (npy_intp first = begin; first < end; first += PIECE) {
+        const npy_intp from = first ? first : 1, some = (first + PIECE < end ? first + PIECE : end) - from;
+        run->found[first / PIECE] = !first + loops->count_changes[run->runs](run->x + from * run->size, some);
+    }
+}
+
+static void pick_changes(void *context, npy_intp begin, npy_intp end) {
+    const changes *run = context;
+    for (npy_intp first = begin; first < end; first += PIECE) {
+        const npy_intp from = first ? first : 1, some = (first + PIECE < end ? first + PIECE : end) - from;
+        if (!first)
+            memcpy(run->made, run->x, (size_t)run->size);
+        const npy_intp to = run->found[first / PIECE] + !first;
+        loops->pick_changes[run->runs](run->x + from * run->size, some, run->made + to * run->size);
+    }
+}
+
+/* The first of each run of equal elements, and `more` elements of room behind them. */
+static PyArrayObject *firsts_of_runs(const void *x, npy_intp count, native_type type, npy_intp more) {
+    if (!count)
+        return native_empty(1, &more, type);
+    const npy_intp pieces = (count + PIECE - 1) / PIECE;
+    npy_intp few[8], *found = pieces <= 8 ? few : PyMem_Malloc((size_t)pieces * sizeof *found), all = 0;
+    if (!found)
+        return (PyArrayObject *)PyErr_NoMemory();
+    changes run = {x, NULL, found, runs_of(type), TYPE_SIZE[type]};
+    native_parallel(count, PIECE, count_changes, &run);
+    for (npy_intp i = 0; i < pieces; i++) {
+        const npy_intp here = found[i];
+        found[i] = all;
+        all += here;
+    }
+    all += more;
+    PyArrayObject *made = native_empty(1, &all, type);
+    if (made) {
+        run.made = PyArray_BYTES(made);
+        native_parallel(count, PIECE, pick_changes, &run);
+    }
+    if (found != few)
+        PyMem_Free(found);
+    return made;
+}
+
+typedef struct {
+    uint32_t key, at;
+} pair_u32;
+
+typedef struct {
+    uint64_t key, at;
+} pair_u64;
+
+#define ITSELF(key) (key)
+#define PAIR_KEY(pair) ((pair).key)
+RADIX(sort_u32, uint32_t, ITSELF, 32)
+RADIX(sort_u64, uint64_t, ITSELF, 64)
+RADIX(sort_pairs_u32, pair_u32, PAIR_KEY, 32)
+RADIX(sort_pairs_u64, pair_u64, PAIR_KEY, 64)
+
+static inline float float_of_key(uint32_t key) {
+    float value;
+    key = key >> 31 ? key ^ 0x80000000u : ~key;
+    memcpy(&value, &key, sizeof value);
+    return value;
+}
+
+static inline double double_of_key(uint64_t key) {
+    double value;
+    key = key >> 63 ? key ^ (uint64_t)1 << 63 : ~key;
+    memcpy(&value, &key, sizeof value);
+    return value;
+}
+
+static inline int16_t i16_of_key(uint32_t key) { return (int16_t)(key - 0x8000); }
+static inline int32_t i32_of_key(uint32_t key) { return (int32_t)(key ^ 0x80000000u); }
+static inline int64_t i64_of_key(uint64_t key) { return (int64_t)(key ^ (uint64_t)1 << 63); }
+
+/* Keys of the elements, sorted: the first of each run of them, or with their places all three. NaN has the largest key, and is
+   there as often as it was. Of zeros the first one's sign counts. */
+#define SORTED(name, bits, type, KEY, VALUE, NANS)                                                            \
+    static PyArrayObject *values_##name(PyArrayObject *array) {                                               \
+        const type *x = PyArray_DATA(array);                                                                  \
+        const npy_intp n = PyArray_SIZE(array);                                                               \
+        const size_t bytes = 2 * (size_t)n * sizeof(uint##bits##_t) + RADIX_COUNTS * sizeof(uint32_t);        \
+        uint##bits##_t *keys = native_scratch(bytes), *sorted;                                                \
+        if (!keys)                                                                                            \
+            return (PyArrayObject *)PyErr_NoMemory();                                                         \
+        for (npy_intp i = 0; i < n; i++)                                                                      \
+            keys[i] = KEY(x[i]);                                                                              \
+        sorted = sort_u##bits(keys, keys + n, n, (uint32_t *)(keys + 2 * n));                                 \
+        npy_intp numbers = n;                                                                                 \
+        while (NANS && numbers && !(uint##bits##_t)~sorted[numbers - 1])                                      \
+            numbers--;                                                                                        \
+        PyArrayObject *made = firsts_of_runs(sorted, numbers, TYPE_I##bits, n - numbers);                     \
+        const npy_intp found = made ? PyArray_SIZE(made) : 0;                                                 \
+        PyArrayObject *values = made ? native_empty(1, &found, TYPE_OF_##name) : NULL;                        \
+        for (npy_intp i = 0, zero = 0; values && i < found; i++) {                                            \
+            type value = VALUE(i < found - (n - numbers) ? ((uint##bits##_t *)PyArray_DATA(made))[i] : (uint##bits##_t)-1);\
+            while (NANS && !value && x[zero])                                                                 \
+                zero++;                                                                                       \
+            ((type *)PyArray_DATA(values))[i] = NANS && !value ? x[zero] : value;                             \
+        }                                                                                                     \
+        Py_XDECREF(made);                                                                                     \
+        native_scratch_free(keys, bytes);                                                                     \
+        return values;                                                                                        \
+    }                                                                                                         \
+                                                                                                              \
+    static PyObject *three_##name(PyArrayObject *array) {                                                     \
+        const type *x = PyArray_DATA(array);                                                                  \
+        const npy_intp n = PyArray_SIZE(array);                                                               \
+        const size_t bytes = 2 * (size_t)n * sizeof(pair_u##bits) + RADIX_COUNTS * sizeof(uint32_t);          \
+        pair_u##bits *pairs = native_scratch(bytes), *sorted;                                                 \
+        if (!pairs)                                                                                           \
+            return PyErr_NoMemory();                                                                          \
+        for (npy_intp i = 0; i < n; i++)                                                                      \
+            pairs[i] = (pair_u##bits){KEY(x[i]), (uint##bits##_t)i};                                          \
+        sorted = sort_pairs_u##bits(pairs, pairs + n, n, (uint32_t *)(pairs + 2 * n));                        \
+        npy_intp found = 1, run = -1;                                                                         \
+        for (npy_intp i = 1; i < n; i++)                                                                      \
+            found += sorted[i].key != sorted[i - 1].key || (NANS && !(uint##bits##_t)~sorted[i].key);         \
+        PyArrayObject *values = native_empty(1, &found, TYPE_OF_##name), *lengths = native_empty(1, &found, TYPE_I64);\
+        PyArrayObject *inverse = native_empty(PyArray_NDIM(array), PyArray_DIMS(array), TYPE_I64);            \
+        if (values && lengths && inverse) {                                                                   \
+            int64_t *length = PyArray_DATA(lengths), *place = PyArray_DATA(inverse);                          \
+            for (npy_intp i = 0; i < n; i++) {                                                                \
+                if (!i || sorted[i].key != sorted[i - 1].key || (NANS && !(uint##bits##_t)~sorted[i].key)) {  \
+                    const type value = VALUE(sorted[i].key);                                                  \
+                    ((type *)PyArray_DATA(values))[++run] = NANS && !value ? x[sorted[i].at] : value;         \
+                    length[run] = 0;                                                                          \
+                }                                                                                             \
+                length[run]++;                                                                                \
+                place[sorted[i].at] = run;                                                                    \
+            }                                                                                                 \
+        }                                                                                                     \
+        native_scratch_free(pairs, bytes);                                                                    \
+        return native_all_three(values, inverse, lengths);                                                    \
+    }
+enum { TYPE_OF_f32 = TYPE_F32, TYPE_OF_f64 = TYPE_F64, TYPE_OF_i16 = TYPE_I16, TYPE_OF_i32 = TYPE_I32, TYPE_OF_i64 = TYPE_I64 };
+SORTED(f32, 32, float, key_of_float, float_of_key, true)
+SORTED(f64, 64, double, key_of_double, double_of_key, true)
+SORTED(i16, 32, int16_t, key_of_i16, i16_of_key, false)
+SORTED(i32, 32, int32_t, key_of_i32, i32_of_key, false)
+SORTED(i64, 64, int64_t, key_of_i64, i64_of_key, false)
+static PyArrayObject *(*const VALUES[TYPES])(PyArrayObject *) = {
+    [TYPE_F32] = values_f32, [TYPE_F64] = values_f64, [TYPE_I16] = values_i16, [TYPE_I32] = values_i32, [TYPE_I64] = values_i64};
+static PyObject *(*const THREES[TYPES])(PyArrayObject *) = {
+    [TYPE_F32] = three_f32, [TYPE_F64] = three_f64, [TYPE_I16] = three_i16, [TYPE_I32] = three_i32, [TYPE_I64] = three_i64};
+
+PyObject *native_distinct(PyArrayObject *x, native_type type) {
+    int64_t low;
+    npy_intp range;
+    if (PyArray_SIZE(x) > UINT32_MAX / 2)
+        return NULL;
+    if (are_near(x, type, &low, &range))
+        return near_numbers(x, type, low, range);
+    return THREES[type] ? THREES[type](x) : NULL;
+}
+
+static PyArrayObject *values_of(PyArrayObject *x, native_type type, bool consecutive) {
+    int64_t low;
+    npy_intp range;
+    if (PyArray_SIZE(x) > UINT32_MAX / 2)
+        return NULL;
+    if (consecutive)
+        return firsts_of_runs(PyArray_DATA(x), PyArray_SIZE(x), type, 0);
+    return are_near(x, type, &low, &range) ? near_values(x, type, low, range)
+           : VALUES[type]                    ? VALUES[type](x)
+                                             : NULL;
+}
+
+/* distinct(x, *, consecutive=False): of halves as floats, which have all of their values. */
+static PyObject *run_distinct(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyObject *options[OPTIONS] = {NULL};
+    const native_type type = nargs == 1 ? native_array_type(args[0]) : TYPE_NONE;
+    if (type == TYPE_NONE || !PyArray_SIZE((PyArrayObject *)args[0]) ||
+        (kwnames && !native_options(args, nargs, kwnames, names, OPTIONS, options)))
+        return NULL;
+    PyArrayObject *x = native_dense(args[0]), *made;
+    if (x && native_is_half(type))
+        Py_SETREF(x, (PyArrayObject *)native_converted(x, type, TYPE_F32));
+    if (!x)
+        return NULL;
+    made = values_of(x, native_is_half(type) ? TYPE_F32 : type, options[CONSECUTIVE] == Py_True);
+    if (made && native_is_half(type))
+        Py_SETREF(made, (PyArrayObject *)native_converted(made, TYPE_F32, type));
+    Py_DECREF(x);
+    return (PyObject *)made;
+}
+
+int distinct_init(void) {
+    loops = PICK(nonzero_loops);
+    return native_intern(names, (const char *const[]){"consecutive"}, OPTIONS);
+}
+
+const native_spec distinct_kernels[] = {
+    {"distinct", run_distinct, NULL},
+    {NULL, NULL, NULL},
+};

@@ -127,7 +127,7 @@ static PyObject *run_read(const native_kernel *kernel, PyObject *const *args, Py
     if (made) {
         picked job = {PyArray_BYTES(x), found.at, PyArray_BYTES(made), found.before, found.size, found.count, found.after,
                       TYPE_SIZE[type]};
-        native_parallel(found.before * found.count, GRAIN / (found.after * TYPE_SIZE[type]) + 1, select_rows, &job);
+        native_evenly(found.before * found.count, GRAIN / (found.after * TYPE_SIZE[type]) + 1, select_rows, &job);
     }
     Py_DECREF(found.owner);
     return (PyObject *)made;

@@ -59,7 +59,7 @@ static PyObject *run_blend(const native_kernel *kernel, PyObject *const *args, P
         blend_run work = {{.x = PyArray_DATA(back ? made : x), .made = PyArray_DATA(back ? x : made), .index = at,
                            .weights = PyArray_DATA(weights), .taps = taps, .size = size, .count = count, .inner = inner},
                           back ? loops->spread[type] : loops->blend[type]};
-        native_parallel(before, native_grain(GRAIN, taps * count * inner), blend_body, &work);
+        native_evenly(before, native_grain(GRAIN, taps * count * inner), blend_body, &work);
     }
     free(at);
     return (PyObject *)made;

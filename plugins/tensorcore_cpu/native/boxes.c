@@ -174,7 +174,7 @@ static PyObject *run_boxes(const native_kernel *kernel, PyObject *const *args, P
         run.x = PyArray_BYTES(dense);
         run.drawn = drawn ? PyArray_BYTES(numbers) : NULL;
         run.out = PyArray_DATA(made);
-        native_parallel(planes, native_grain(GRAIN, run.plane + run.results), run_planes, &run);
+        native_evenly(planes, native_grain(GRAIN, run.plane + run.results), run_planes, &run);
         if (run.short_of_memory) {
             PyErr_NoMemory();
             Py_CLEAR(made);

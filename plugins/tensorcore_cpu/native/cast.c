@@ -167,7 +167,7 @@ static bool element_of(PyObject *number, native_type type, native_operand *value
 static void fill_with(PyArrayObject *made, native_type type, const native_operand *value) {
     filling run = {PyArray_BYTES(made), value, value->number ? casts->cast[type][type] : NULL, TYPE_SIZE[type]};
     if (PyArray_SIZE(made))
-        native_parallel(PyArray_SIZE(made), BYTES / run.size, fill_part, &run);
+        native_evenly(PyArray_SIZE(made), BYTES / run.size, fill_part, &run);
 }
 
 static PyObject *run_full(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
@@ -345,9 +345,9 @@ static PyObject *run_roll(const native_kernel *kernel, PyObject *const *args, Py
         run.to = PyArray_BYTES(made);
         const npy_intp width = run.shape[run.dims - 1] * run.element;
         if (width < LONG_ROW)
-            native_parallel(PyArray_NBYTES(made) / width, BYTES / width + 1, roll_rows, &run);
+            native_evenly(PyArray_NBYTES(made) / width, BYTES / width + 1, roll_rows, &run);
         else
-            native_parallel(PyArray_NBYTES(made), BYTES, roll_part, &run);
+            native_evenly(PyArray_NBYTES(made), BYTES, roll_part, &run);
     }
     Py_DECREF(x);
     return (PyObject *)made;

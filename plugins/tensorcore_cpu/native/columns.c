@@ -116,7 +116,7 @@ static PyObject *run_columns(const native_kernel *kernel, PyObject *const *args,
     if (made) {
         run.from = PyArray_BYTES(dense);
         run.to = PyArray_BYTES(made);
-        native_parallel(image[0] * image[1], native_grain(GRAIN, taps * windows), parts == TYPE_NONE ? BODIES[back][type] : PAIRS[back][type], &run);
+        native_evenly(image[0] * image[1], native_grain(GRAIN, taps * windows), parts == TYPE_NONE ? BODIES[back][type] : PAIRS[back][type], &run);
     }
     Py_XDECREF(dense);
     return (PyObject *)made;
@@ -180,7 +180,7 @@ static PyObject *run_unwindows(const native_kernel *kernel, PyObject *const *arg
     if (dense && (made = parts == TYPE_NONE ? native_empty(ndim, shape, type) : native_empty_complex(ndim, shape, type))) {
         run.from = PyArray_BYTES(dense);
         run.to = PyArray_BYTES(made);
-        native_parallel(before, native_grain(GRAIN, run.all * run.after), UNWINDOWED[parts != TYPE_NONE][type], &run);
+        native_evenly(before, native_grain(GRAIN, run.all * run.after), UNWINDOWED[parts != TYPE_NONE][type], &run);
     }
     Py_XDECREF(dense);
     return (PyObject *)made;

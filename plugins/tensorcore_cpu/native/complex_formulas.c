@@ -175,7 +175,7 @@ static PyObject *run_running(const native_kernel *kernel, PyObject *const *args,
                        kernel->data ? loops->products[type] : loops->running[type]};
     for (int i = (int)dim + 1; i < PyArray_NDIM(x); i++)
         run.inner *= PyArray_DIM(x, i);
-    native_parallel(PyArray_SIZE(x) / run.count, native_grain(kernel->data ? GRAIN : 1 << 9, run.count), run_lines, &run);
+    native_evenly(PyArray_SIZE(x) / run.count, native_grain(kernel->data ? GRAIN : 1 << 9, run.count), run_lines, &run);
     return (PyObject *)made;
 }
 

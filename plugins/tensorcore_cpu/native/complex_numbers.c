@@ -69,7 +69,7 @@ static PyObject *run_alike(const native_kernel *kernel, PyObject *const *args, P
                                        : PICK(elementwise_loops)->compute[op == '+' ? OP_add : op == 's' ? OP_sub : OP_neg][type];
     parts_run run = {loop, inputs + 1, {PyArray_BYTES(x), PyArray_BYTES((PyArrayObject *)args[inputs - 1])}, (pairs ? 2 : 1) * TYPE_SIZE[type]};
     run.data[inputs] = PyArray_BYTES(made);
-    native_parallel(PyArray_NBYTES(x) / run.size, op == 'r' ? GRAIN / 4 : pairs ? GRAIN : 4 * GRAIN, run_parts, &run);
+    native_evenly(PyArray_NBYTES(x) / run.size, op == 'r' ? GRAIN / 4 : pairs ? GRAIN : 4 * GRAIN, run_parts, &run);
     return (PyObject *)made;
 }
 

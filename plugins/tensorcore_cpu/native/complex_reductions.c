@@ -28,7 +28,7 @@ SIZES(f64, double, hypot)
 static PyObject *sizes_of(PyArrayObject *x, native_type type) {
     PyArrayObject *made = native_empty(PyArray_NDIM(x), PyArray_DIMS(x), type);
     if (made)
-        native_parallel(PyArray_SIZE(x), GRAIN, type == TYPE_F32 ? sizes_f32 : sizes_f64, &(sizes_run){PyArray_DATA(x), PyArray_DATA(made)});
+        native_evenly(PyArray_SIZE(x), GRAIN, type == TYPE_F32 ? sizes_f32 : sizes_f64, &(sizes_run){PyArray_DATA(x), PyArray_DATA(made)});
     return (PyObject *)made;
 }
 

@@ -17,7 +17,6 @@ enum {
     BLOCK_BYTES = 1 << 14, /* that are copied before the next rows are looked for */
     VECTOR_BYTES = 64,    /* of rows that others are turned around or repeated in */
     FEW_ROWS = 16,        /* that are not worth a call */
-    PIECE = 4,            /* parts of a thread's share, so that the threads end together */
 };
 
 void native_copy_rows(const char *from, ptrdiff_t down, char *to, ptrdiff_t to_down, ptrdiff_t rows, ptrdiff_t bytes) {
@@ -128,8 +127,7 @@ static void move_rows(const native_plan *plan, npy_intp grain, rows_loop move, c
     npy_intp units = run.blocks;
     for (int i = 0; i < run.along; i++)
         units *= plan->shape[i];
-    const npy_intp all = plan->count > grain ? grain / PIECE : grain;
-    native_parallel(units, 1 + all / (run.block * run.inner * plan->shape[last]), move_blocks, &run);
+    native_parallel(units, 1 + native_even_grain(plan->count, grain) / (run.block * run.inner * plan->shape[last]), move_blocks, &run);
 }
 
 void native_move(char *to, const char *from, npy_intp bytes, npy_intp whole) {

@@ -171,10 +171,10 @@ static PyObject *run_search(const native_kernel *kernel, PyObject *const *args, 
         search run = {PyArray_DATA(rows), PyArray_DATA(values), PyArray_DATA(made), length,
                       ndim == 1 ? count : PyArray_DIM(values, PyArray_NDIM(values) - 1)};
         const bool right = options[RIGHT] == Py_True;
-        native_parallel(count, GRAIN,
-                        type == TYPE_F32   ? (right ? right_f32 : left_f32)
-                        : type == TYPE_F64 ? (right ? right_f64 : left_f64)
-                                           : (right ? right_i64 : left_i64), &run);
+        native_evenly(count, GRAIN,
+                      type == TYPE_F32   ? (right ? right_f32 : left_f32)
+                      : type == TYPE_F64 ? (right ? right_f64 : left_f64)
+                                         : (right ? right_i64 : left_i64), &run);
     }
     Py_XDECREF(rows);
     Py_XDECREF(values);

@@ -81,7 +81,7 @@ static PyObject *run_gradient(const native_kernel *kernel, PyObject *const *args
     PyArrayObject *made = run.g && run.distances ? native_empty(ndim, PyArray_DIMS(x), type) : (PyArrayObject *)PyErr_NoMemory();
     if (made) {
         run.made = PyArray_BYTES(made);
-        native_parallel(lines, native_grain(GRAIN, run.others * run.width), run_rows, &run);
+        native_evenly(lines, native_grain(GRAIN, run.others * run.width), run_rows, &run);
     }
     PyMem_RawFree(matrices[0]);
     PyMem_RawFree(matrices[1]);

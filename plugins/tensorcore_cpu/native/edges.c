@@ -199,9 +199,9 @@ static PyObject *run_edges(const native_kernel *kernel, PyObject *const *args, P
         job.padded = PyArray_BYTES(back ? x : made);
         const npy_intp rows = job.counts[0] * job.counts[1], row = job.counts[2];
         if (back)
-            native_parallel(job.planes, WORK / (rows * row) + 1, add_planes, &job);
+            native_evenly(job.planes, WORK / (rows * row) + 1, add_planes, &job);
         else
-            native_parallel(job.planes * rows, WORK / row + 1, pad_rows, &job);
+            native_evenly(job.planes * rows, WORK / row + 1, pad_rows, &job);
     }
     free(room);
     return (PyObject *)made;

@@ -138,7 +138,7 @@ static PyObject *evaluate(const elementwise_op *op, native_type type, const nati
     PyObject *made = native_plan_result(&plan, operands, result, out);
     if (!made)
         return NULL;
-    if ((type == TYPE_F32 || type == TYPE_F64) && native_run_beside(&plan, native_plan_piece(&plan, grain), op->op))
+    if ((type == TYPE_F32 || type == TYPE_F64) && native_run_beside(&plan, native_even_grain(plan.count, grain), op->op))
         return made;
     bool apart = !loop;
     for (int k = 0; op->function && plan.ndim && k < plan.operands; k++)

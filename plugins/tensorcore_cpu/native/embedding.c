@@ -34,7 +34,7 @@ static PyObject *run_embedding(const native_kernel *kernel, PyObject *const *arg
     if (made && count && width) {
         picked run = {PyArray_BYTES(table), PyArray_DATA(index), PyArray_BYTES(made), 1, PyArray_DIM(table, 0), count, width,
                       TYPE_SIZE[type]};
-        native_parallel(count, native_grain(GRAIN, width), copy_rows, &run);
+        native_evenly(count, native_grain(GRAIN, width), copy_rows, &run);
     }
     Py_DECREF(index);
     return (PyObject *)made;

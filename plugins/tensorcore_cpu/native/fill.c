@@ -65,10 +65,10 @@ static bool fill_around(PyArrayObject *x, native_type type, PyObject *number, np
     }
     fill_run run = {PyArray_BYTES(x), (const char *)&value, TYPE_SIZE[type]};
     if (begin)
-        native_parallel(begin, GRAIN / run.size, fill_part, &run);
+        native_evenly(begin, GRAIN / run.size, fill_part, &run);
     run.to += end * run.size;
     if (end < size)
-        native_parallel(size - end, GRAIN / run.size, fill_part, &run);
+        native_evenly(size - end, GRAIN / run.size, fill_part, &run);
     return true;
 }
 
@@ -86,7 +86,7 @@ static bool fill_pairs(PyArrayObject *x, native_type type, PyObject *number) {
         narrow[i] = (float)parts[i];
     }
     fill_run run = {PyArray_BYTES(x), type == TYPE_F32 ? (const char *)narrow : (const char *)parts, 2 * TYPE_SIZE[type]};
-    native_parallel(PyArray_SIZE(x), GRAIN / run.size, fill_part, &run);
+    native_evenly(PyArray_SIZE(x), GRAIN / run.size, fill_part, &run);
     return true;
 }
 

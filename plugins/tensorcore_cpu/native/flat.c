@@ -188,7 +188,7 @@ static PyObject *run_unpool(const native_kernel *kernel, PyObject *const *args, 
         run.at = PyArray_DATA(at);
         run.values = PyArray_BYTES(back ? made : from);
         run.all = PyArray_BYTES(back ? from : made);
-        native_parallel(PyArray_DIM(indices, 0) * PyArray_DIM(indices, 1), native_grain(GRAIN, run.count + run.plane), unpool_planes, &run);
+        native_evenly(PyArray_DIM(indices, 0) * PyArray_DIM(indices, 1), native_grain(GRAIN, run.count + run.plane), unpool_planes, &run);
         if (run.outside)
             Py_CLEAR(made); /* NumPy's turn, which says so */
     }

@@ -332,7 +332,7 @@ static PyObject *run_frexp(const native_kernel *kernel, PyObject *const *args, P
         return NULL;
     }
     parts_run run = {PyArray_BYTES(x), PyArray_BYTES(mantissa), PyArray_DATA(exponent), type};
-    native_parallel(PyArray_SIZE(x), GRAIN, run_parts, &run);
+    native_evenly(PyArray_SIZE(x), GRAIN, run_parts, &run);
     return Py_BuildValue("(NN)", mantissa, exponent);
 }
 
@@ -383,8 +383,8 @@ static PyObject *run_complex(const native_kernel *kernel, PyObject *const *args,
         return NULL;
     PyArrayObject *made = native_empty_complex(PyArray_NDIM(both[0]), PyArray_DIMS(both[0]), type);
     if (made)
-        native_parallel(PyArray_SIZE(made), GRAIN, run_pairs,
-                        &(pairs_run){PyArray_BYTES(both[0]), PyArray_BYTES(both[1]), PyArray_BYTES(made), type});
+        native_evenly(PyArray_SIZE(made), GRAIN, run_pairs,
+                      &(pairs_run){PyArray_BYTES(both[0]), PyArray_BYTES(both[1]), PyArray_BYTES(made), type});
     Py_DECREF(both[0]);
     Py_DECREF(both[1]);
     return (PyObject *)made;
@@ -425,8 +425,8 @@ static PyObject *run_polar(const native_kernel *kernel, PyObject *const *args, P
         return NULL;
     PyArrayObject *made = native_empty_complex(PyArray_NDIM(both[0]), PyArray_DIMS(both[0]), type);
     if (made)
-        native_parallel(PyArray_SIZE(made), GRAIN, run_polar_part,
-                        &(polar_run){PyArray_BYTES(both[0]), PyArray_BYTES(both[1]), PyArray_BYTES(made), type});
+        native_evenly(PyArray_SIZE(made), GRAIN, run_polar_part,
+                      &(polar_run){PyArray_BYTES(both[0]), PyArray_BYTES(both[1]), PyArray_BYTES(made), type});
     Py_DECREF(both[0]);
     Py_DECREF(both[1]);
     return (PyObject *)made;

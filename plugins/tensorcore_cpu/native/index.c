@@ -176,9 +176,9 @@ static PyObject *run_join(const native_kernel *kernel, PyObject *const *args, Py
     job.made = PyArray_BYTES(made);
     job.whole = rows * job.row;
     if (dense && (rows == 1 || job.row >= LONG * job.parts))
-        native_parallel(job.whole, GRAIN, join_bytes, &job);
+        native_evenly(job.whole, GRAIN, join_bytes, &job);
     else
-        native_parallel(rows, GRAIN / job.row + 1, weaves(&job, dense) ? weave : join_rows, &job);
+        native_evenly(rows, GRAIN / job.row + 1, weaves(&job, dense) ? weave : join_rows, &job);
     for (int k = 0; !regular && k < job.parts; k++)
         if (!job.data[k] && !join_strided((PyArrayObject *)PyList_GET_ITEM(args[0], k), made, (int)dim, part_start(&job, k))) {
             Py_DECREF(made);
@@ -249,15 +249,15 @@ static PyObject *run_pick(const native_kernel *kernel, PyObject *const *args, Py
     const bool along = each && job.inner == 1;
     npy_intp rows = along ? job.outer : job.outer * job.count, bytes = (along ? job.count : job.inner) * job.element;
     if (!each && job.outer > 1 && job.count <= SHUFFLED && is_element(job.data, bytes)) {
-        native_parallel(job.outer, GRAIN / (job.count * bytes) + 1, select_few, &job);
+        native_evenly(job.outer, GRAIN / (job.count * bytes) + 1, select_few, &job);
         return (PyObject *)made;
     }
     if (!each) {
-        native_parallel(rows, GRAIN / bytes + 1, select_rows, &job);
+        native_evenly(rows, GRAIN / bytes + 1, select_rows, &job);
         return (PyObject *)made;
     }
     gathering work = {job, along ? loops->gather_along : loops->gather_rows};
-    native_parallel(rows, EACH_GRAIN / bytes + 1, gather, &work);
+    native_evenly(rows, EACH_GRAIN / bytes + 1, gather, &work);
     if (atomic_load(&work.outside))
         Py_CLEAR(made); /* NumPy says which */
     return (PyObject *)made;

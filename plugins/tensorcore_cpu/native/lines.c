@@ -393,7 +393,7 @@ static PyObject *run_addr(const native_kernel *kernel, PyObject *const *args, Py
         return NULL;
     run.made = place ? (PyArrayObject *)Py_NewRef(args[0]) : native_empty(2, PyArray_DIMS(run.x), run.type);
     if (run.made)
-        native_parallel(PyArray_DIM(run.x, 0), native_grain(2 * GRAIN, PyArray_DIM(run.row, 0)), run_outer_rows, &run);
+        native_evenly(PyArray_DIM(run.x, 0), native_grain(2 * GRAIN, PyArray_DIM(run.row, 0)), run_outer_rows, &run);
     return (PyObject *)run.made;
 }
 

@@ -95,7 +95,7 @@ static void run_rows(void *context, npy_intp begin, npy_intp end) {
 static void each_row(margin_call *call) {
     /* Several labels are as many rounds over a row. */
     const npy_intp work = call->shape.p ? call->shape.n : call->shape.n * 8;
-    native_parallel(call->rows, native_grain(GRAIN, work), run_rows, call);
+    native_evenly(call->rows, native_grain(GRAIN, work), run_rows, call);
 }
 
 static PyObject *run_forward(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {

@@ -122,7 +122,7 @@ static PyObject *run_mode(const native_kernel *kernel, PyObject *const *args, Py
     run.places = PyArray_DATA(places);
     while (((npy_intp)1 << run.bits) < 2 * run.size)
         run.bits++;
-    native_parallel(before * run.after, native_grain(GRAIN, run.size), BODIES[type], &run);
+    native_evenly(before * run.after, native_grain(GRAIN, run.size), BODIES[type], &run);
     PyObject *made = Py_BuildValue("(NN)", values, places);
     if (run.failed) {
         Py_XDECREF(made);

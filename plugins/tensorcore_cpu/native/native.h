@@ -176,6 +176,13 @@ typedef void (*native_body)(void *context, npy_intp begin, npy_intp end);
    lets go of the GIL while it runs. The body touches no Python object, and may call this again (serially). */
 void native_parallel(npy_intp count, npy_intp grain, native_body body, void *context);
 
+/* The same for a body that may begin anywhere: what is more than a grain goes in pieces of a fourth of one, so that the threads end
+   together. Of little more than three grains one of two threads had two. */
+static inline npy_intp native_even_grain(npy_intp count, npy_intp grain) { return count > grain && grain > 3 ? grain / 4 : grain; }
+static inline void native_evenly(npy_intp count, npy_intp grain, native_body body, void *context) {
+    native_parallel(count, native_even_grain(count, grain), body, context);
+}
+
 /* How many threads that would use at most. */
 int native_threads(void);
 

@@ -100,8 +100,8 @@ static PyObject *norm_of_order(PyObject *x, native_type type, double power, PyOb
     PyObject *made = native_reduced_along(sizes, kind, dim, keepdim);
     Py_DECREF(sizes);
     if (made && power != 0 && power != 1 && !isinf(power))
-        native_parallel(PyArray_SIZE((PyArrayObject *)made), GRAIN, run_roots,
-                        &(roots_run){type, 1 / power, PyArray_BYTES((PyArrayObject *)made)});
+        native_evenly(PyArray_SIZE((PyArrayObject *)made), GRAIN, run_roots,
+                      &(roots_run){type, 1 / power, PyArray_BYTES((PyArrayObject *)made)});
     return made;
 }
 
@@ -240,7 +240,7 @@ static PyObject *run_distances_of(const native_kernel *kernel, PyObject *const *
     run.x = PyArray_BYTES(x);
     run.y = PyArray_BYTES(y);
     run.made = PyArray_BYTES(made);
-    native_parallel(run.matrices * run.rows, native_grain(GRAIN, run.width * (count > 1 ? run.others : run.rows)), run_distances, &run);
+    native_evenly(run.matrices * run.rows, native_grain(GRAIN, run.width * (count > 1 ? run.others : run.rows)), run_distances, &run);
     return (PyObject *)made;
 }
 

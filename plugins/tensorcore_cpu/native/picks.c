@@ -84,7 +84,7 @@ static PyObject *run_put(const native_kernel *kernel, PyObject *const *args, Py_
         run.at = PyArray_DATA(places);
         run.made = PyArray_BYTES(made);
         const npy_intp longer = run.size > run.count ? run.size : run.count;
-        native_parallel(before * run.strips, native_grain(GRAIN, longer * (run.inner < STRIP ? run.inner : STRIP)), put_lines, &run);
+        native_evenly(before * run.strips, native_grain(GRAIN, longer * (run.inner < STRIP ? run.inner : STRIP)), put_lines, &run);
     }
     Py_XDECREF(from);
     Py_XDECREF(places);

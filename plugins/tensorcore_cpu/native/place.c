@@ -154,7 +154,7 @@ static void put_all(put_run *run) {
         return;
     const npy_intp columns = native_grain(GRAIN, count / width);
     if (run->dim == last)
-        native_parallel(count / width, native_grain(GRAIN, width), put_rows, run);
+        native_evenly(count / width, native_grain(GRAIN, width), put_rows, run);
     else
         native_parallel(width, columns < 16 ? 16 : columns, put_columns, run);
 }
@@ -216,7 +216,7 @@ static PyObject *run_scatter(const native_kernel *kernel, PyObject *const *args,
             const npy_intp width = PyArray_DIM(index, last), size = PyArray_DIM(x, last), count = PyArray_SIZE(x) / size;
             run.job = (picked){array ? PyArray_BYTES(source) : value.data, PyArray_DATA(index), PyArray_BYTES(made), count, size,
                                width, 1, element, !array};
-            native_parallel(count, native_grain(GRAIN, width + size), put_new_rows, &run);
+            native_evenly(count, native_grain(GRAIN, width + size), put_new_rows, &run);
             if (atomic_load(&run.outside))
                 Py_CLEAR(made); /* NumPy says which */
         }
@@ -372,7 +372,7 @@ static PyObject *run_slices(const native_kernel *kernel, PyObject *const *args, 
     if (!made)
         return NULL;
     slice_run run = {element, PyArray_BYTES(made), PyArray_BYTES(source), one, PyArray_DATA(index), count, size, inner};
-    native_parallel(outer, native_grain(GRAIN, count * inner), put_slices, &run);
+    native_evenly(outer, native_grain(GRAIN, count * inner), put_slices, &run);
     return (PyObject *)made;
 }
 

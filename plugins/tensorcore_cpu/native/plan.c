@@ -384,12 +384,10 @@ static void run_tiles(void *argument, npy_intp begin, npy_intp end) {
     }
 }
 
-npy_intp native_plan_piece(const native_plan *plan, npy_intp grain) { return plan->count > grain ? grain / 4 : grain; }
-
 void native_plan_run(native_plan *plan, npy_intp grain, native_rows rows, void *context) {
     if (!plan->count)
         return;
-    const npy_intp piece = native_plan_piece(plan, grain);
+    const npy_intp piece = native_even_grain(plan->count, grain);
     if (native_run_repeated(plan, piece, rows, context) || native_run_spread(plan, piece, rows, context) ||
         native_run_apart(plan, piece, rows, context))
         return;

@@ -45,9 +45,6 @@ void native_plan_order(const native_plan *plan, int operands, int *axes);
 
 typedef void (*native_rows)(void *context, char *const *data, const ptrdiff_t *steps, ptrdiff_t count);
 
-/* Elements of a part of the plan, for threads where there are more than `grain`: small ones, so that the threads end together. */
-npy_intp native_plan_piece(const native_plan *plan, npy_intp grain);
-
 /* Calls `rows` for each row of the loop, on threads where there are more than `grain` elements. An operand whose elements lie
    side by side along another dim than the result's is turned over tile by tile, so that rows find it as they find the rest. */
 void native_plan_run(native_plan *plan, npy_intp grain, native_rows rows, void *context);

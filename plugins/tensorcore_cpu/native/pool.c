@@ -152,7 +152,7 @@ static void run_planes(void *context, npy_intp begin, npy_intp end) {
 /* Runs over all planes; gives up the result where there was no memory. */
 static PyArrayObject *over_planes(pool_run *run, npy_intp planes, PyArrayObject *made) {
     run->out = PyArray_BYTES(made);
-    native_parallel(planes, native_grain(GRAIN, run->plane + run->results), run_planes, run);
+    native_evenly(planes, native_grain(GRAIN, run->plane + run->results), run_planes, run);
     if (!run->failed)
         return made;
     Py_DECREF(made);

@@ -48,7 +48,7 @@ static PyObject *run_renorm(const native_kernel *kernel, PyObject *const *args, 
         of->from = PyArray_BYTES(x);
         of->to = PyArray_BYTES(made);
         run.shorten = loops->shorten[type];
-        native_parallel(of->n, native_grain(1 << 14, of->before * of->after), run_slices, &run);
+        native_evenly(of->n, native_grain(1 << 14, of->before * of->after), run_slices, &run);
     }
     Py_XDECREF(x);
     if (made && place && !there) {

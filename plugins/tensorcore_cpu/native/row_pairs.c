@@ -48,7 +48,7 @@ static PyObject *run_pairs(const native_kernel *kernel, PyObject *const *args, P
     all.made = PyArray_BYTES(made);
     all.width = PyArray_DIM(x, ndim - 1);
     all.size = TYPE_SIZE[type];
-    native_parallel(PyArray_SIZE(made), native_grain(GRAIN, all.width + ROOTS), run_rows, &all);
+    native_evenly(PyArray_SIZE(made), native_grain(GRAIN, all.width + ROOTS), run_rows, &all);
     return (PyObject *)made;
 }
 

@@ -16,7 +16,6 @@ enum {
     PIECE = 512, MOST_BYTES = 8, /* elements that are made at a time, and of each */
     LINE = 64,
     COPIED = 1 << 15, /* elements that are worth a thread */
-    ENDING = 4,       /* pieces of as many, so that the threads end together */
 };
 
 static PyObject *reduction_names[REDUCTION_UNKNOWN];
@@ -115,7 +114,7 @@ PyObject *native_dense_loop(const native_operand *operands, int inputs, native_t
         return NULL;
     run.data[inputs] = PyArray_BYTES(made);
     run.steps[inputs] = TYPE_SIZE[type];
-    native_parallel(count, count > grain ? grain / ENDING : grain, run_dense, &run);
+    native_evenly(count, grain, run_dense, &run);
     return (PyObject *)made;
 }
 
@@ -303,7 +302,7 @@ static void look_inside(void *context, npy_intp begin, npy_intp end) {
 bool native_inside(const int64_t *index, npy_intp count, npy_intp size) {
     inside_run run = {.index = index, .size = size};
     if (count)
-        native_parallel(count, 1 << 15, look_inside, &run);
+        native_evenly(count, 1 << 15, look_inside, &run);
     return !atomic_load(&run.outside);
 }
 
@@ -331,7 +330,7 @@ PyArrayObject *native_copied(PyArrayObject *x, native_type type) {
     PyArrayObject *made = native_empty(PyArray_NDIM(x), PyArray_DIMS(x), type);
     if (made && PyArray_SIZE(x) > 0) {
         byte_copy run = {PyArray_BYTES(made), PyArray_BYTES(x), PyArray_NBYTES(x)};
-        native_parallel(PyArray_NBYTES(x), 1 << 17, copy_bytes, &run);
+        native_evenly(PyArray_NBYTES(x), 1 << 17, copy_bytes, &run);
     }
     return made;
 }

@@ -163,7 +163,7 @@ static PyObject *run_backward(const native_kernel *kernel, PyObject *const *args
     }
     if (ready && image) {
         run.out = PyArray_BYTES(image);
-        native_parallel(planes, native_grain(GRAIN, what.plane + what.places * taps), spread_planes, &run);
+        native_evenly(planes, native_grain(GRAIN, what.plane + what.places * taps), spread_planes, &run);
     }
     if (ready && places) {
         run.out = PyArray_BYTES(places);

@@ -12,7 +12,7 @@ enum { DIM, DTYPE, OPTIONS };
 static PyObject *names[OPTIONS];
 
 enum {
-    GRAIN = 1 << 15, ENDING = 4, /* elements that are worth a second thread; pieces of as many, so that the threads end together */
+    GRAIN = 1 << 15, /* elements that are worth a second thread */
     SHORT_LINE = 64,             /* elements of a line that is not worth a call */
 };
 
@@ -66,9 +66,8 @@ static PyObject *scanned(scan_run *run, PyObject *object, PyObject *dim, native_
     native_around(x, (int)at, &outer, &run->inner);
     run->inner *= pairs ? 2 : 1;
     run->strips = (run->inner + SCAN_STRIP - 1) / SCAN_STRIP;
-    const npy_intp whole = outer * run->count * run->inner, piece = whole > GRAIN ? GRAIN / ENDING : GRAIN;
-    native_parallel(outer * run->strips, native_grain(piece, run->count * (run->inner < SCAN_STRIP ? run->inner : SCAN_STRIP)),
-                    run_strips, run);
+    native_evenly(outer * run->strips, native_grain(GRAIN, run->count * (run->inner < SCAN_STRIP ? run->inner : SCAN_STRIP)),
+                  run_strips, run);
     return places ? Py_BuildValue("(NN)", made, places) : (PyObject *)made;
 }
 

@@ -286,12 +286,12 @@ static PyObject *run_scatter(const native_kernel *kernel, PyObject *const *args,
         run.sums.from = PyArray_DATA(from);
         run.sums.index = PyArray_DATA(index);
         if (rows) {
-            native_parallel(run.sums.before, native_grain(GRAIN, run.sums.count + run.sums.size), run_rows, &run);
+            native_evenly(run.sums.before, native_grain(GRAIN, run.sums.count + run.sums.size), run_rows, &run);
             if (atomic_load(&run.outside))
                 Py_CLEAR(made); /* NumPy says which */
         } else {
             native_begin_with(&run.start, PyArray_BYTES(made), 0, PyArray_SIZE(made));
-            native_parallel(run.sums.before * run.sums.after, native_grain(GRAIN, run.sums.count), run_places, &run);
+            native_evenly(run.sums.before * run.sums.after, native_grain(GRAIN, run.sums.count), run_places, &run);
         }
     }
     Py_XDECREF(index);

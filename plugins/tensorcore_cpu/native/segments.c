@@ -122,7 +122,7 @@ static PyObject *run_segments(const native_kernel *kernel, PyObject *const *args
         run.bounds = bounds;
         run.out = PyArray_DATA(made);
         const npy_intp count = before * run.segments, work = count ? run.size * before * run.after / count : 0;
-        native_parallel(count, native_grain(GRAIN, work + 1), type == TYPE_F32 ? segments_f32 : segments_f64, &run);
+        native_evenly(count, native_grain(GRAIN, work + 1), type == TYPE_F32 ? segments_f32 : segments_f64, &run);
     }
     if (bounds)
         native_scratch_free(bounds, size ? size : 1);
@@ -215,7 +215,7 @@ static PyObject *run_bag(const native_kernel *kernel, PyObject *const *args, Py_
     PyArrayObject *made = native_empty(2, (npy_intp[]){run.bags, run.width}, type);
     if (made) {
         run.made = PyArray_DATA(made);
-        native_parallel(run.bags, native_grain(GRAIN, run.width * (1 + run.count / run.bags)), run_bags, &run);
+        native_evenly(run.bags, native_grain(GRAIN, run.width * (1 + run.count / run.bags)), run_bags, &run);
     }
     if (left)
         native_scratch_free(left, bytes);

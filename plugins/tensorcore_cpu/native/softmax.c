@@ -80,11 +80,11 @@ static PyObject *run_softmax(const native_kernel *kernel, PyObject *const *args,
     if (made) {
         run.out = PyArray_BYTES(made);
         if (rows) {
-            native_parallel(before, native_grain(GRAIN, row), run_rows, &run);
+            native_evenly(before, native_grain(GRAIN, row), run_rows, &run);
         } else {
             run.tiles = (run.inner + COLUMNS - 1) / COLUMNS;
             npy_intp tile = run.inner < COLUMNS ? run.inner : COLUMNS;
-            native_parallel(before * run.tiles, native_grain(GRAIN, run.n * tile), run_columns, &run);
+            native_evenly(before * run.tiles, native_grain(GRAIN, run.n * tile), run_columns, &run);
         }
     }
     Py_XDECREF(run.x.owner);

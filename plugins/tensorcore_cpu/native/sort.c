@@ -227,7 +227,7 @@ static PyObject *run_order(const native_kernel *kernel, PyObject *const *args, P
                           .descending = (op == SORT && options[DESCENDING] == Py_True) || (op == TOP && options[LARGEST] != Py_False),
                           .with_nan = options[WITH_NAN] != Py_False}};
         run.side_by_side = run.of.n <= FEW || (before * inner >= 8 && run.of.n <= (op <= TOP ? IN_ORDER : PICKED));
-        native_parallel(before * inner, native_grain(GRAIN, run.of.n), run_rows, &run);
+        native_evenly(before * inner, native_grain(GRAIN, run.of.n), run_rows, &run);
         answer = run.failed ? PyErr_NoMemory() : PyTuple_Pack(2, (PyObject *)values, (PyObject *)places);
     }
     Py_XDECREF(values);

@@ -152,7 +152,7 @@ static PyArrayObject *add_up(const sparse_call *call, const sparse_lines *of, np
     if (made && lines && call->width) {
         bag_run run = {.table = table, .scales = of->values, .made = PyArray_DATA(made), .index = of->others, .offsets = of->starts,
                        .bags = lines, .count = call->stored, .width = call->width, .last = true, .mode = BAG_SUM, .type = call->type};
-        native_parallel(lines, native_grain(GRAIN, call->width * (1 + call->stored / lines)), run_bags, &run);
+        native_evenly(lines, native_grain(GRAIN, call->width * (1 + call->stored / lines)), run_bags, &run);
     }
     return made;
 }
@@ -195,7 +195,7 @@ static PyObject *run_backward(const native_kernel *kernel, PyObject *const *args
         native_spread_lines(PyArray_DATA(call.rows), call.count, own);
     if (done && PyTuple_GET_ITEM(options[NEEDS], 2) == Py_True && (done = (made[0] = native_empty(1, &call.stored, call.type)) != NULL)) {
         bag_dots run = {PyArray_DATA(g), PyArray_DATA(call.dense), rows, columns, PyArray_DATA(made[0]), call.width, call.type};
-        native_parallel(call.stored, native_grain(GRAIN, call.width + 1), run_dots, &run);
+        native_evenly(call.stored, native_grain(GRAIN, call.width + 1), run_dots, &run);
     }
     if (done && PyTuple_GET_ITEM(options[NEEDS], 3) == Py_True) {
         sparse_lines of = {NULL};

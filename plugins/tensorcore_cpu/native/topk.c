@@ -59,7 +59,7 @@ static PyObject *run_topk(const native_kernel *kernel, PyObject *const *args, Py
     if (values && at) {
         top_run run = {PyArray_BYTES(x), PyArray_BYTES(values), PyArray_DATA(at), n, shape[last],
                        TYPE_SIZE[type], type, !options[LARGEST] || options[LARGEST] == Py_True};
-        native_parallel(PyArray_SIZE(x) / run.n, native_grain(GRAIN, run.n), run_top_rows, &run);
+        native_evenly(PyArray_SIZE(x) / run.n, native_grain(GRAIN, run.n), run_top_rows, &run);
         answer = PyTuple_Pack(2, (PyObject *)values, (PyObject *)at);
     }
     Py_XDECREF(values);

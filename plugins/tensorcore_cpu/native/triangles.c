@@ -79,7 +79,7 @@ static void run_masked_triangles(triangle *run, npy_intp matrices) {
     for (run->masked = 1; run->masked * 2 * bytes <= MASKED && run->masked * 2 <= matrices; run->masked *= 2)
         memcpy(mask + run->masked * bytes, mask, (size_t)(run->masked * bytes));
     run->mask = mask;
-    native_parallel(matrices, native_grain(GRAIN, run->rows * run->columns), run_small_triangles, run);
+    native_evenly(matrices, native_grain(GRAIN, run->rows * run->columns), run_small_triangles, run);
 }
 
 static PyObject *run_triangle(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
@@ -110,7 +110,7 @@ static PyObject *run_triangle(const native_kernel *kernel, PyObject *const *args
     if (ndim > 2 && matrix * run.size <= MASKED)
         run_masked_triangles(&run, PyArray_SIZE(x) / matrix);
     else
-        native_parallel(PyArray_SIZE(x) / run.columns, native_grain(GRAIN, run.columns), run_triangle_rows, &run);
+        native_evenly(PyArray_SIZE(x) / run.columns, native_grain(GRAIN, run.columns), run_triangle_rows, &run);
     return (PyObject *)made;
 }
 

@@ -113,17 +113,18 @@ def _load(library: Any) -> None:
 def _lapack() -> dict[str, Any] | None:
     """LAPACK's and BLAS's routines by name, as SciPy hands them out; None without SciPy.
 
-    ``get_threads`` is the address of the function that says how many threads they use, where there is one.
+    ``get_threads`` and ``set_threads`` are the addresses of the functions that say and change how many threads they use,
+    where there are any.
     """
     try:
         from scipy.linalg import cython_blas, cython_lapack
     except ImportError:
         return None
-    getter = _function("get", cython_lapack.__file__)
     if _asked:
         _set_lapack_threads(_asked[0])
-    address = None if getter is None else ctypes.cast(getter, ctypes.c_void_p).value
-    return {**cython_blas.__pyx_capi__, **cython_lapack.__pyx_capi__, "get_threads": address}
+    found = {f"{verb}_threads": _function(verb, cython_lapack.__file__) for verb in ("get", "set")}
+    addresses = {name: None if one is None else ctypes.cast(one, ctypes.c_void_p).value for name, one in found.items()}
+    return {**cython_blas.__pyx_capi__, **cython_lapack.__pyx_capi__, **addresses}
 
 
 def _version() -> str:

@@ -1,5 +1,6 @@
 """LAPACK's routines from C: each kernel beside its NumPy twin, over dtypes, batches, layouts and matrices that have no answer."""
 
+import ctypes
 import itertools
 
 import numpy as np
@@ -298,8 +299,26 @@ def test_an_error_of_the_finder_is_raised():
         blas.prepare(native._library)
 
 
+def test_blas_has_one_thread_for_matrices_that_are_not_huge():
+    """LAPACK runs on one thread of BLAS's, and its count is what it was afterwards; of one thread nothing is said."""
+    now, told = [3], []
+    get = ctypes.CFUNCTYPE(ctypes.c_int)(lambda: now[0])
+    tell = ctypes.CFUNCTYPE(None, ctypes.c_int)(lambda count: (told.append(count), now.__setitem__(0, count))[0])
+    addresses = {"get_threads": get, "set_threads": tell}
+    found = blas._lapack() | {name: ctypes.cast(one, ctypes.c_void_p).value for name, one in addresses.items()}
+    try:
+        native._library.lapack_finder(lambda: found)
+        agree("lu_factor", drawn("d", 4, 40, 40))
+        assert told == [1, 3]
+        now[0] = 1
+        agree("lu_factor", drawn("d", 40, 40))
+        assert told == [1, 3]
+    finally:
+        blas.prepare(native._library)
+
+
 def test_large_matrices():
-    """Matrices that BLAS's own threads share are factored one after the other."""
+    """Matrices of which each is worth a thread are factored on several."""
     x = drawn("d", 2, 150, 150)
     lu, pivots, _ = kernel("lu_factor")[0](x)
     made = kernel("lu_solve")[0](lu, pivots, np.broadcast_to(np.eye(150), x.shape), way="N")

@@ -320,7 +320,7 @@ PyObject *lapack_finish(lapack_job *job, npy_intp count, double work, PyArrayObj
     for (int i = 0; i < arrays; i++)
         good = good && made[i];
     const bool shares = !job->small && !job->lanes && !job->lines && !job->calls_none && get_threads && get_threads() > 1;
-    const bool alone = work >= WHOLE || (work * (double)count >= WORK && shares);
+    const bool alone = (work >= WHOLE && (count == 1 || !job->calls_none)) || (work * (double)count >= WORK && shares);
     if (good && alone) {
         Py_BEGIN_ALLOW_THREADS
         run(job, 0, count);

@@ -44,33 +44,31 @@ ALWAYS_INLINE ql_state ql_begin(const double *d, const double *squares, int firs
 }
 
 /* The rotation of rows i + 1 and i: the square of its cosine, with the cosine's sign, and its sine's. */
-ALWAYS_INLINE void ql_step(ql_state *at, double *d, double *squares, int i, int last, double *cosine2, double *sine2) {
-    const double beside = squares[i], x = d[i] - at->shift, was_cosine2 = at->cosine2;
-    const uint64_t was_sign = at->was_sign;
-    double pivot2 = at->pivot2, along = at->along;
-    if (__builtin_expect(pivot2 < NO_PIVOT, 0)) { /* a right angle */
-        pivot2 = 0;
-        along = 0;
-    }
-    const double length = pivot2 + beside, inverse = 1 / length, turned = pivot2 * x - beside * along;
-    const double by = turned / (length * pivot2);
-    if (i != last - 1)
-        squares[i + 1] = at->sine2 * length;
-    at->cosine2 = pivot2 * inverse;
-    at->sine2 = beside * inverse;
-    *cosine2 = with_sign(at->cosine2, at->sign);
-    *sine2 = at->sine2;
-    d[i + 1] = along + (d[i] - pivot2 * by);
-    at->along = pivot2 * by;
-    at->pivot2 = turned * by;
-    at->was_sign = at->sign;
-    at->sign ^= sign_of(by);
-    if (__builtin_expect(pivot2 == 0, 0)) {
+ALWAYS_INLINE void ql_step(ql_state *at, double *d, double *squares, int i, double *cosine2, double *sine2) {
+    const double beside = squares[i], pivot2 = at->pivot2, along = at->along;
+    const uint64_t sign = at->sign;
+    if (__builtin_expect(pivot2 < NO_PIVOT, 0)) { /* a right angle: the next pivot is what the last cosine left of `beside` */
+        squares[i + 1] = at->sine2 * beside;
         d[i + 1] = d[i];
+        at->pivot2 = at->cosine2 * beside;
         at->along = 0;
-        at->pivot2 = was_cosine2 * beside;
-        at->sign = was_sign ^ SIGN;
+        at->sign = at->was_sign ^ SIGN;
+        at->cosine2 = 0;
+        at->sine2 = 1;
+    } else {
+        const double length = pivot2 + beside, inverse = 1 / length, turned = pivot2 * (d[i] - at->shift) - beside * along;
+        const double by = turned / (length * pivot2), next = pivot2 * by;
+        squares[i + 1] = at->sine2 * length; /* of the last row that is zero, and was so */
+        d[i + 1] = along + (d[i] - next);
+        at->pivot2 = turned * by;
+        at->along = next;
+        at->sign ^= sign_of(by);
+        at->cosine2 = pivot2 * inverse;
+        at->sine2 = beside * inverse;
     }
+    at->was_sign = sign;
+    *cosine2 = with_sign(at->cosine2, sign);
+    *sine2 = at->sine2;
 }
 
 #include "as_f32.h"

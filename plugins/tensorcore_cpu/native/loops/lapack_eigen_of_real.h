@@ -217,9 +217,9 @@ typedef struct {
 
 /* The rotation of rows i + 1 and i. The squares of cosine and sine are made to add up to one: an eigenvector takes part in several
    rotations for each row of the matrix, and its length would be off by as many roundings. */
-ALWAYS_INLINE void F(next_rotation)(ql_state *at, const F(ql_matrix) *of, int i, int last, F(rotations) *made, int k) {
+ALWAYS_INLINE void F(next_rotation)(ql_state *at, const F(ql_matrix) *of, int i, F(rotations) *made, int k) {
     double cosine2, sine2;
-    ql_step(at, of->d, of->squares, i, last, &cosine2, &sine2);
+    ql_step(at, of->d, of->squares, i, &cosine2, &sine2);
     const REAL cosine = F(root)((REAL)fabs(cosine2)), sine = F(root)((REAL)sine2);
     const REAL less = ((cosine * cosine - 1) + sine * sine) / 2;
     made->cosines[k] = (REAL)copysign(cosine - cosine * less, cosine2);
@@ -235,7 +235,7 @@ ALWAYS_INLINE void F(rotate_rows)(const F(ql_matrix) *of, ptrdiff_t i, ptrdiff_t
 #pragma GCC unroll 4
         for (int k = 0; k < count; k++, row -= of->line) {
             const V low = *(const V *)(row - of->line);
-            const V sine_high = by->sines[k] * high, cosine_low = by->cosines[k] * low; /* the next waits for one step so, not two */
+            const V sine_high = by->sines[k] * high, cosine_low = by->cosines[k] * low; /* so the next one waits for one step */
             *(V *)row = by->cosines[k] * high + by->sines[k] * low;
             high = cosine_low - sine_high;
         }
@@ -251,10 +251,10 @@ ALWAYS_INLINE void F(sweep)(const F(ql_matrix) *of, int first, int last) {
     F(rotations) known, next;
     if (of->a && i - GROUP + 1 >= first) {
         for (int k = 0; k < GROUP; k++)
-            F(next_rotation)(&at, of, i - k, last, &known, k);
+            F(next_rotation)(&at, of, i - k, &known, k);
         for (i -= GROUP; i - GROUP + 1 >= first; i -= GROUP) {
             for (int k = 0; k < GROUP; k++) {
-                F(next_rotation)(&at, of, i - k, last, &next, k);
+                F(next_rotation)(&at, of, i - k, &next, k);
                 F(rotate_rows)(of, i + GROUP, of->vectors * k / GROUP, of->vectors * (k + 1) / GROUP, &known, GROUP);
             }
             known = next;
@@ -262,11 +262,12 @@ ALWAYS_INLINE void F(sweep)(const F(ql_matrix) *of, int first, int last) {
         F(rotate_rows)(of, i + GROUP, 0, of->vectors, &known, GROUP);
     }
     for (; of->a && i >= first; i--) {
-        F(next_rotation)(&at, of, i, last, &known, 0);
+        F(next_rotation)(&at, of, i, &known, 0);
         F(rotate_rows)(of, i, 0, of->vectors, &known, 1);
     }
+#pragma GCC unroll 4
     for (double unused; i >= first; i--)
-        ql_step(&at, of->d, of->squares, i, last, &unused, &unused);
+        ql_step(&at, of->d, of->squares, i, &unused, &unused);
     of->squares[first] = at.sine2 * at.pivot2;
     of->d[first] = at.shift + at.along;
     for (ptrdiff_t k = 0; of->a && at.sign && k < of->vectors; k++) /* so that what is beside the diagonal is positive */

@@ -9,7 +9,7 @@ from .native import kernel, needs_native
 
 pytestmark = [needs_native, pytest.mark.usefixtures("isa")]
 
-SIZES = [9, 16, 17, 24, 31, 32, 33, 64, 65, 100, 129, 256, 321]  # vectors of the last one are LAPACK's own
+SIZES = [9, 16, 17, 24, 31, 32, 33, 64, 65, 100, 129, 256, 257, 321]  # vectors of the last ones are LAPACK's own
 
 
 def turned(values, seed=3):

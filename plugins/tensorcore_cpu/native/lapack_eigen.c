@@ -18,7 +18,8 @@ static int real_of(const lapack_job *job, const void *number) {
 
 /* The loops of a matrix that has a size for them; NULL where it is LAPACK's. */
 static const lapack_eigen_real *loops_of(const lapack_job *job) {
-    const int most = job->options[0] == 'V' ? LAPACK_EIGENVECTORS : LAPACK_EIGENVALUES;
+    const int with_vectors = job->kind & 1 ? LAPACK_EIGENVECTORS_F64 : LAPACK_EIGENVECTORS_F32;
+    const int most = job->options[0] == 'V' ? with_vectors : LAPACK_EIGENVALUES;
     return lapack_complex(job->kind) || job->rows > most ? NULL : &PICK(lapack_eigen_loops)->real[job->kind];
 }
 

@@ -1,4 +1,4 @@
-/* Orthogonal factors of matrices, singular values and eigenvalues, by LAPACK. */
+/* Orthogonal factors of matrices, singular values and eigenvalues of any square ones, by LAPACK. */
 #include "lapack.h"
 
 #include <math.h>
@@ -18,10 +18,6 @@ static char *reals_of(const lapack_job *job, char *scratch) { return scratch + r
 static int *ints_of(const lapack_job *job, char *scratch) { return (int *)(scratch + ints_at(job)); }
 static char *rest_of(const lapack_job *job, char *scratch) { return scratch + rest_at(job); }
 static void set_scratch(lapack_job *job, npy_intp rest) { job->scratch = rest_at(job) + rest; }
-
-static int real_of(const lapack_job *job, const void *number) {
-    return (int)(job->kind & 1 ? *(const double *)number : *(const float *)number);
-}
 
 static const int ASK = -1;
 enum { IS_NAN = -4 }; /* gesdd's answer */
@@ -276,63 +272,6 @@ static PyObject *run_svd(const native_kernel *kernel, PyObject *const *args, Py_
     return lapack_finish(&job, matrices, 16.0 * job.rows * job.columns * job.least, made, count, count);
 }
 
-/* Eigenvalues of Hermitian matrices */
-
-static void call_eigh(const lapack_job *job, char *x, char *values, char *work, const int *room, char *reals, const int *most_reals,
-                      int *ints, const int *most_ints, int *info) {
-    if (lapack_complex(job->kind))
-        LAPACK(SYEVD, job->kind)(job->options, job->options + 1, &job->rows, x, &job->rows, values, work, room, reals, most_reals,
-                                 ints, most_ints, info);
-    else
-        LAPACK(SYEVD, job->kind)(job->options, job->options + 1, &job->rows, x, &job->rows, values, work, room, ints, most_ints, info);
-}
-
-static void eigh_one(const lapack_job *job, npy_intp i, char *scratch) {
-    const bool vectors = job->options[0] == 'V';
-    char *x = vectors ? at(job->made, job, i, (npy_intp)job->rows * job->rows) : rest_of(job, scratch);
-    lapack_copy(&job->x, i, job->size, x, job->rows);
-    call_eigh(job, x, job->values + i * job->rows * real_size(job), scratch, &job->room.work, reals_of(job, scratch),
-              &job->room.reals, ints_of(job, scratch), &job->room.ints, job->info + i);
-}
-
-/* Those that have no answer there go through LAPACK. */
-static unsigned eigh_together(const lapack_job *job, npy_intp i, int count) {
-    const lapack_group group = lapack_group_at(&job->x, i, count);
-    memset(job->info + i, 0, (size_t)count * sizeof *job->info);
-    return job->lanes->eigh_together(&group, job->rows, job->options[1] == 'U', job->values + i * job->rows * real_size(job),
-                                     job->options[0] == 'V' ? at(job->made, job, i, (npy_intp)job->rows * job->rows) : NULL);
-}
-
-static PyObject *run_eigh(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
-    PyObject *options[LAPACK_OPTIONS];
-    lapack_job job = {.one = eigh_one, .routine = SYEVD};
-    bool upper, vectors;
-    if (nargs != 1 || !lapack_options(args, nargs, kwnames, options) || !lapack_bool(options[LAPACK_UPPER], &upper) ||
-        !lapack_bool(options[LAPACK_VECTORS], &vectors) || !lapack_begin(&job, args[0]) || job.rows != job.columns)
-        return NULL;
-    job.options[0] = vectors ? 'V' : 'N';
-    job.options[1] = upper ? 'U' : 'L';
-    const npy_intp matrices = lapack_count(&job.x);
-    lapack_by_rotations(&job, eigh_together, matrices);
-    if (!lapack_room_known(&job, job.rows, job.options[0], job.options[1], 0)) {
-        npy_cdouble answer, x, most = {0};
-        int info, ints = 0;
-        call_eigh(&job, (char *)&x, (char *)&x, (char *)&answer, &ASK, (char *)&most, &ASK, &ints, &ASK, &info);
-        lapack_room_keep(&job, &answer, lapack_complex(job.kind) ? real_of(&job, &most) : 0, ints);
-    }
-    set_scratch(&job, vectors ? 0 : (npy_intp)job.rows * job.rows * job.size);
-    PyArrayObject *made[3] = {lapack_new_vectors(&job.x, job.rows, lapack_number(lapack_real(job.kind))),
-                              lapack_new_vectors(&job.x, -1, NPY_INT32),
-                              vectors ? lapack_new_matrices(&job.x, job.rows, job.rows, job.kind) : NULL};
-    if (made[0] && made[1] && (!vectors || made[2])) {
-        job.values = PyArray_BYTES(made[0]);
-        job.info = (int *)PyArray_DATA(made[1]);
-        job.made = vectors ? PyArray_BYTES(made[2]) : NULL;
-    }
-    const int count = vectors ? 3 : 2;
-    return lapack_finish(&job, matrices, 8.0 * job.rows * job.rows * job.rows, made, count, count);
-}
-
 /* Eigenvalues of any square matrix, as complex numbers: `number` is not 0 where vectors are wanted. */
 
 enum { FAILED = -1 };
@@ -429,7 +368,6 @@ const native_spec lapack_values_kernels[] = {
     {"householder_product", run_householder_product, NULL},
     {"ormqr", run_ormqr, NULL},
     {"svd", run_svd, NULL},
-    {"eigh", run_eigh, NULL},
     {"eig", run_eig, NULL},
     {NULL, NULL, NULL},
 };

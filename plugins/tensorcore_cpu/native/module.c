@@ -62,6 +62,7 @@ static const struct {
     {boxes_kernels},
     {lapack_solve_kernels},
     {lapack_values_kernels},
+    {lapack_eigen_kernels},
     {lapack_factors_kernels},
     {lapack_squares_kernels},
     {complex_numbers_kernels, PLACES_SOME},

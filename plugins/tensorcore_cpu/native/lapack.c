@@ -345,12 +345,13 @@ PyObject *lapack_finish(lapack_job *job, npy_intp count, double work, PyArrayObj
     bool good = true;
     for (int i = 0; i < arrays; i++)
         good = good && made[i];
-    const bool calls = good && !job->small && !job->lanes && !job->lines && !job->calls_none && get_threads;
+    const int threads = native_threads();
+    const bool calls = good && !job->small && !job->lanes && !job->lines && !job->calls_none && !job->shares_out && get_threads;
     const bool shares = calls && begin_calls(work) > 1; /* threads that each ask for threads wait for one another */
-    if (good && ((count == 1 && work >= WHOLE) || (shares && work * (double)count >= WORK))) {
-        Py_BEGIN_ALLOW_THREADS
-        run(job, 0, count);
-        Py_END_ALLOW_THREADS
+    const bool whole = (count == 1 && work >= WHOLE) || (shares && work * (double)count >= WORK);
+    const bool alone = job->shares_out ? threads == 1 || count < threads : whole;
+    if (good && alone) {
+        native_without_gil(count, run, job);
     } else if (good) {
         const npy_intp least = work >= WORK ? 1 : (npy_intp)(WORK / (work + 256)) + 1;
         native_parallel(count, job->together ? least * job->lanes->lanes / 2 : least, run, job);
@@ -391,20 +392,20 @@ bool lapack_bool(PyObject *object, bool *value) {
     return object == Py_True || object == Py_False;
 }
 
-const lapack_small_real *lapack_loops_of(const lapack_job *job) {
-    return lapack_complex(job->kind) ? NULL : &PICK(lapack_small_loops)->real[job->kind];
+const lapack_small_real *lapack_loops_of(lapack_kind kind) {
+    return lapack_complex(kind) ? NULL : &PICK(lapack_small_loops)->real[kind];
 }
 
-const lapack_small_real *lapack_small_of(const lapack_job *job, int rows) { return rows <= LAPACK_SMALL ? lapack_loops_of(job) : NULL; }
+const lapack_small_real *lapack_small_of(const lapack_job *job, int rows) { return rows <= LAPACK_SMALL ? lapack_loops_of(job->kind) : NULL; }
 
 void lapack_side_by_side(lapack_job *job, unsigned (*together)(const lapack_job *job, npy_intp i, int count), int rows, npy_intp count) {
-    job->lanes = rows <= LAPACK_TOGETHER && (count >= FEWEST || job->small) ? lapack_loops_of(job) : NULL;
+    job->lanes = rows <= LAPACK_TOGETHER && (count >= FEWEST || job->small) ? lapack_loops_of(job->kind) : NULL;
     job->together = job->lanes ? together : NULL;
 }
 
 void lapack_by_rotations(lapack_job *job, unsigned (*together)(const lapack_job *job, npy_intp i, int count), npy_intp count) {
     const int most = job->rows > job->columns ? job->rows : job->columns;
     const bool pays = job->least <= LAPACK_SMALL && most <= LAPACK_TOGETHER && (job->least <= ROTATED_ALONE || count >= FEWEST);
-    job->lanes = pays ? lapack_loops_of(job) : NULL;
+    job->lanes = pays ? lapack_loops_of(job->kind) : NULL;
     job->together = job->lanes ? together : NULL;
 }

@@ -49,6 +49,8 @@ struct lapack_job {
     double number;
     lapack_routine routine;
     bool calls_none; /* of LAPACK's routines */
+    bool by_products; /* reflections by lapack_qr.c, */
+    bool shares_out;  /* and nothing by LAPACK: many matrices are shared out, and of few the products */
     const lapack_small_real *small; /* the loops over one matrix, NULL where LAPACK's routine runs, */
     const lapack_small_real *lanes; /* over a group, where `together` is, */
     const lapack_small_real *lines; /* and over one right side after the other */
@@ -98,6 +100,29 @@ void lapack_room_keep(lapack_job *job, const void *work, int reals, int ints);
    they are worth it. */
 PyObject *lapack_finish(lapack_job *job, npy_intp count, double work, PyArrayObject **made, int arrays, int results);
 
+/* Reflections of a real matrix by products (lapack_qr.c): whether they are faster than LAPACK's; the bytes that `count` of them work
+   in, where up to `wide` columns are made or changed; and how far apart the columns of a copy should lie, in elements. */
+bool lapack_qr_pays(lapack_kind kind, npy_intp rows, npy_intp columns);
+npy_intp lapack_qr_scratch(lapack_kind kind, npy_intp rows, npy_intp count, npy_intp wide);
+npy_intp lapack_qr_line(lapack_kind kind, npy_intp rows);
+/* geqrf with `count` reflections, which the other columns are multiplied by; their triangles are in the scratch then. False where the
+   matrix is for LAPACK: something is not finite, squares leave the range of the type, or there is no memory; `a` is lost then. */
+bool lapack_qr_factor(lapack_kind kind, npy_intp rows, npy_intp columns, npy_intp count, char *a, npy_intp line, char *taus,
+                      char *scratch);
+/* The triangles of reflections that were made elsewhere. What is on and above the diagonal of `a` is lost, there and below. */
+bool lapack_qr_triangles(lapack_kind kind, npy_intp rows, npy_intp count, char *a, npy_intp line, const char *taus, char *scratch);
+/* orgqr, from `a` to `wide` columns of q. False where there is no memory. */
+bool lapack_qr_product(lapack_kind kind, npy_intp rows, npy_intp count, npy_intp wide, char *a, npy_intp line, char *q,
+                       npy_intp q_line, char *scratch);
+/* ormqr: c, of so many columns, times the product of the reflections, or its transpose; or c, of so many rows, from the right. */
+bool lapack_qr_times(lapack_kind kind, bool left, bool transpose, npy_intp rows, npy_intp count, npy_intp others, char *a,
+                     npy_intp line, char *c, npy_intp c_line, char *scratch);
+/* trsm: the first n rows of b, of so many columns, by R as it lies in `a`. */
+bool lapack_qr_solve(lapack_kind kind, npy_intp n, npy_intp others, const char *a, npy_intp line, char *b, npy_intp b_line,
+                     char *scratch);
+/* x by R, or by R turned over. */
+void lapack_qr_by_r(lapack_kind kind, npy_intp n, const char *a, npy_intp line, bool turned, char *x);
+
 bool lapack_bool(PyObject *object, bool *value);
 enum { LAPACK_UPPER, LAPACK_LEFT, LAPACK_UNIT, LAPACK_HERMITIAN, LAPACK_WAY, LAPACK_ROWS, LAPACK_TRANSPOSE, LAPACK_FULL,
        LAPACK_VECTORS, LAPACK_DRIVER, LAPACK_RCOND, LAPACK_COMPLETE, LAPACK_OPTIONS };
@@ -111,7 +136,7 @@ lapack_group lapack_group_at(const lapack_matrices *x, npy_intp i, int count);
 const lapack_small_real *lapack_small_of(const lapack_job *job, int rows);
 
 /* The loops of a kind; NULL for complex numbers. */
-const lapack_small_real *lapack_loops_of(const lapack_job *job);
+const lapack_small_real *lapack_loops_of(lapack_kind kind);
 
 /* Lets `count` matrices of so many rows and columns at most go side by side. Those that have loops of their own have the same bits there; of others
    all of a call go the same way, so that no bit depends on who shares a group. */

@@ -42,11 +42,33 @@ static void triangle(const lapack_job *job, const char *from, npy_intp row, npy_
 
 /* Q and R: `wide` columns of Q and rows of R, `made` and `more`; R alone where there is no `made`. */
 
+static npy_intp qr_line(const lapack_job *job) { return job->by_products ? lapack_qr_line(job->kind, job->rows) : job->rows; }
+
+/* What LAPACK or products work in. */
+static npy_intp qr_room(const lapack_job *job) {
+    const npy_intp asked = job->room.work * job->size;
+    const npy_intp wide = job->wide > job->columns ? job->wide : job->columns;
+    const npy_intp ours = job->by_products ? lapack_qr_scratch(job->kind, job->rows, job->least, wide) : 0;
+    return (asked > ours ? asked + 63 : ours + 63) / 64 * 64;
+}
+
+static bool qr_by_products(const lapack_job *job, npy_intp i, char *a, char *taus, char *scratch) {
+    const npy_intp rows = job->rows, columns = job->columns, line = qr_line(job);
+    lapack_copy(&job->x, i, job->size, a, line);
+    if (!lapack_qr_factor(job->kind, rows, columns, job->least, a, line, taus, scratch))
+        return false;
+    triangle(job, a, job->size, line * job->size, at(job->more, job, i, job->wide * columns), job->wide, columns, true);
+    char *q = job->made ? at(job->made, job, i, rows * job->wide) : NULL;
+    return !q || lapack_qr_product(job->kind, rows, job->least, job->wide, a, line, q, rows, scratch);
+}
+
 static void qr_one(const lapack_job *job, npy_intp i, char *scratch) {
     const npy_intp rows = job->rows, columns = job->columns;
-    char *a = scratch + rounded(job->room.work * job->size);
-    char *taus = a + rounded(rows * columns * job->size);
+    char *a = scratch + qr_room(job);
+    char *taus = a + rounded(qr_line(job) * columns * job->size);
     int info;
+    if (job->by_products && qr_by_products(job, i, a, taus, scratch))
+        return;
     lapack_copy(&job->x, i, job->size, a, rows);
     LAPACK(GEQRF, job->kind)(&job->rows, &job->columns, a, &job->rows, taus, scratch, &job->room.work, &info);
     triangle(job, a, job->size, rows * job->size, at(job->more, job, i, job->wide * columns), job->wide, columns, true);
@@ -85,7 +107,8 @@ static PyObject *run_qr(const native_kernel *kernel, PyObject *const *args, Py_s
         const bool more = real_at(&job, (char *)&first) < real_at(&job, (char *)&second);
         lapack_room_keep(&job, more ? &second : &first, 0, 0);
     }
-    job.scratch = rounded(job.room.work * job.size) + rounded((npy_intp)job.rows * job.columns * job.size) + job.least * job.size;
+    job.by_products = job.shares_out = !job.lanes && lapack_qr_pays(job.kind, job.rows, job.columns);
+    job.scratch = qr_room(&job) + rounded(qr_line(&job) * job.columns * job.size) + job.least * job.size;
     PyArrayObject *made[] = {alone ? NULL : lapack_new_matrices(&job.x, job.rows, job.wide, job.kind),
                              lapack_new_rows(&job.x, job.wide, job.columns, job.kind)};
     if ((alone || made[0]) && made[1]) {

@@ -274,7 +274,7 @@ static PyObject *run_solve_triangular(const native_kernel *kernel, PyObject *con
     job.options[2] = unit ? 'U' : 'N';
     job.wide = (int)job.y.columns;
     job.small = left ? lapack_small_of(&job, job.rows) : NULL;
-    job.lines = left && !job.small && job.wide <= FEW ? lapack_loops_of(&job) : NULL;
+    job.lines = left && !job.small && job.wide <= FEW ? lapack_loops_of(job.kind) : NULL;
     if (job.small || (left && !job.lines && count >= LAPACK_LANES)) /* what is turned over is worth it where there is more to do with it */
         lapack_side_by_side(&job, triangular_together, job.rows, count);
     job.scratch = (npy_intp)job.rows * job.rows * job.size;

@@ -64,6 +64,16 @@ static bool is_ordinary(const lapack_job *job, const char *x, npy_intp count) {
 /* `count` numbers times one. */
 static void scale(const lapack_job *job, char *x, int count, const char *by) {
     const double real = real_at(job, by), imaginary = lapack_complex(job->kind) ? real_at(job, by + real_size(job)) : 0;
+    if (job->kind == LAPACK_F32) {
+        for (int k = 0; k < count; k++)
+            ((float *)x)[k] *= (float)real;
+        return;
+    }
+    if (job->kind == LAPACK_F64) {
+        for (int k = 0; k < count; k++)
+            ((double *)x)[k] *= real;
+        return;
+    }
     for (int k = 0; k < count; k++, x += job->size) {
         double parts[2] = {real_at(job, x), lapack_complex(job->kind) ? real_at(job, x + real_size(job)) : 0};
         const double made[2] = {parts[0] * real - parts[1] * imaginary, parts[0] * imaginary + parts[1] * real};
@@ -108,6 +118,45 @@ static bool has_full_rank(const lapack_job *job, const char *a, char *scratch) {
     return values[0] > 0;
 }
 
+/* The length of a vector of real numbers, which is made to be 1. */
+static double normalize(const lapack_job *job, char *x) {
+    double sum = 0;
+    for (npy_intp k = 0; k < job->columns; k++)
+        sum += real_at(job, x + k * job->size) * real_at(job, x + k * job->size);
+    const double length = sqrt(sum), by = 1 / length;
+    const float narrow = (float)by;
+    scale(job, x, job->columns, job->kind & 1 ? (const char *)&by : (const char *)&narrow);
+    return length;
+}
+
+/* The same of an R whose columns are not ordered, as LAPACK orders them because its estimates follow the columns: here a vector of any
+   signs goes through R and R', which lengthen none by more than the largest value, and another one through their inverses. The values
+   are as good as found then, and MARGIN is for what is left to be wrong about. */
+static bool has_surely_full_rank(const lapack_job *job, const char *a, npy_intp line, char *scratch) {
+    enum { STEPS = 6, MARGIN = 3 };
+    char *const ends[] = {scratch, scratch + job->columns * job->size};
+    double largest = 0, smallest = INFINITY;
+    uint32_t signs = 1;
+    for (int k = 0; k < job->columns; k++, signs = signs * 1664525 + 1013904223)
+        if (job->kind & 1)
+            ((double *)ends[0])[k] = signs >> 31 ? 1 : -1;
+        else
+            ((float *)ends[0])[k] = signs >> 31 ? 1 : -1;
+    normalize(job, ends[0]);
+    memcpy(ends[1], ends[0], (size_t)(job->columns * job->size));
+    for (int step = 0; step < STEPS; step++) {
+        const bool turned = step % 2;
+        lapack_qr_by_r(job->kind, job->columns, a, line, turned, ends[0]);
+        lapack_loops_of(job->kind)->triangular_line(a, line, job->columns, turned, !turned, false, ends[1]);
+        const double lengths[] = {normalize(job, ends[0]), normalize(job, ends[1])};
+        if (!(lengths[0] > 0 && lengths[1] > 0 && lengths[0] < INFINITY && lengths[1] < INFINITY))
+            return false;
+        largest = lengths[0] > largest ? lengths[0] : largest;
+        smallest = 1 / lengths[1] < smallest ? 1 / lengths[1] : smallest;
+    }
+    return largest * job->number * MARGIN <= smallest;
+}
+
 /* gels, or gelsy where the rank is full, but for their looks at numbers one after the other, which take longer than few columns do:
    false where the matrix has not that rank. */
 static bool by_triangle(const lapack_job *job, char *a, char *b, char *taus, int *order, char *reals, char *scratch, int *info) {
@@ -137,6 +186,28 @@ static bool by_triangle(const lapack_job *job, char *a, char *b, char *taus, int
     return true;
 }
 
+/* The same by products, where the rank is full as the columns stand: the right sides go through the reflections behind them. */
+static bool by_products(const lapack_job *job, char *a, char *b, char *scratch) {
+    const npy_intp rows = job->rows, columns = job->columns, size = job->size, line = lapack_qr_line(job->kind, rows);
+    char *const right = a + line * columns * size, *const taus = right + line * job->wide * size, *const room = taus + columns * size;
+    for (npy_intp j = columns - 1; j > 0 && line > rows; j--)
+        memmove(a + j * line * size, a + j * rows * size, (size_t)(rows * size));
+    for (npy_intp j = 0; j < job->wide; j++)
+        memcpy(right + j * line * size, b + j * rows * size, (size_t)(rows * size));
+    if (!lapack_qr_factor(job->kind, rows, columns + job->wide, columns, a, line, taus, room))
+        return false;
+    for (npy_intp j = 0; j < columns; j++)
+        if (is_zero(job, a + j * (line + 1) * size))
+            return false;
+    if (job->routine == GELSY && !has_surely_full_rank(job, a, line, scratch))
+        return false;
+    if (!lapack_qr_solve(job->kind, columns, job->wide, a, line, right, line, room))
+        return false;
+    for (npy_intp j = 0; j < job->wide; j++)
+        memcpy(b + j * rows * size, right + j * line * size, (size_t)(rows * size));
+    return true;
+}
+
 static void least_squares_one(const lapack_job *job, npy_intp i, char *scratch) {
     const int line = job->rows > job->columns ? job->rows : job->columns;
     char *reals = scratch + rounded(job->room.work * job->size), *ints = reals + rounded(job->room.reals * real_size(job));
@@ -152,6 +223,13 @@ static void least_squares_one(const lapack_job *job, npy_intp i, char *scratch) 
     if (job->routine <= GELSY && job->rows >= job->columns && is_ordinary(job, a, (npy_intp)job->rows * job->columns) &&
         is_ordinary(job, b, (npy_intp)job->rows * job->wide)) {
         char *taus = a + (npy_intp)job->rows * job->columns * job->size;
+        if (job->by_products && by_products(job, a, b, scratch)) {
+            job->info[i] = 0;
+            job->ranks[i] = job->routine == GELSY ? job->columns : 0;
+            return;
+        }
+        if (job->by_products)
+            lapack_copy(&job->x, i, job->size, a, job->rows);
         if (by_triangle(job, a, b, taus, (int *)free_columns, reals, scratch, job->info + i)) {
             job->ranks[i] = job->routine == GELSY ? job->columns : 0;
             return;
@@ -194,6 +272,11 @@ static PyObject *run_lstsq(const native_kernel *kernel, PyObject *const *args, P
     job.scratch = rounded(job.room.work * job.size) + rounded(job.room.reals * real_size(&job)) +
                   rounded(job.room.ints * (npy_intp)sizeof(int)) + rounded(job.columns * 4) +
                   ((npy_intp)job.rows + 1) * job.columns * job.size;
+    job.by_products = job.routine <= GELSY && job.rows >= job.columns && lapack_qr_pays(job.kind, job.rows, job.columns);
+    if (job.by_products) {
+        const npy_intp more = lapack_qr_line(job.kind, job.rows) * (job.columns + job.wide) - (npy_intp)job.rows * job.columns;
+        job.scratch += more * job.size + lapack_qr_scratch(job.kind, job.rows, job.columns, job.columns + job.wide);
+    }
     PyArrayObject *made[] = {lapack_new_matrices(&job.x, line, job.wide, job.kind), lapack_new_vectors(&job.x, -1, NPY_INT64),
                              lapack_new_vectors(&job.x, job.least, lapack_number(lapack_real(job.kind))),
                              lapack_new_vectors(&job.x, -1, NPY_INT32)};

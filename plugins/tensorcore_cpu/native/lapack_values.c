@@ -1,4 +1,4 @@
-/* Orthogonal factors of matrices, singular values and eigenvalues of any square ones, by LAPACK. */
+/* Singular values, and eigenvalues of any square matrices, by LAPACK. */
 #include "lapack.h"
 
 #include <math.h>
@@ -21,128 +21,6 @@ static void set_scratch(lapack_job *job, npy_intp rest) { job->scratch = rest_at
 
 static const int ASK = -1;
 enum { IS_NAN = -4 }; /* gesdd's answer */
-
-/* Householder's reflections */
-
-static void geqrf_one(const lapack_job *job, npy_intp i, char *scratch) {
-    char *made = at(job->made, job, i, (npy_intp)job->rows * job->columns);
-    int info;
-    lapack_copy(&job->x, i, job->size, made, job->rows);
-    LAPACK(GEQRF, job->kind)(&job->rows, &job->columns, made, &job->rows, at(job->more, job, i, job->least), scratch,
-                             &job->room.work, &info);
-}
-
-/* Those whose squares are out of range go through LAPACK, which scales them. */
-static unsigned geqrf_together(const lapack_job *job, npy_intp i, int count) {
-    const lapack_group group = lapack_group_at(&job->x, i, count);
-    return job->lanes->reflections_together(&group, job->rows, job->columns, at(job->made, job, i, (npy_intp)job->rows * job->columns),
-                                            at(job->more, job, i, job->least));
-}
-
-static PyObject *run_geqrf(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
-    lapack_job job = {.one = geqrf_one, .routine = GEQRF};
-    if (nargs != 1 || kwnames || !lapack_begin(&job, args[0]))
-        return NULL;
-    lapack_side_by_side(&job, geqrf_together, job.rows > job.columns ? job.rows : job.columns, lapack_count(&job.x));
-    if (!lapack_room_known(&job, job.rows, job.columns, 0, 0)) {
-        npy_cdouble answer, x;
-        int info;
-        LAPACK(GEQRF, job.kind)(&job.rows, &job.columns, &x, &job.rows, &x, &answer, &ASK, &info);
-        lapack_room_keep(&job, &answer, 0, 0);
-    }
-    set_scratch(&job, 0);
-    PyArrayObject *made[] = {lapack_new_matrices(&job.x, job.rows, job.columns, job.kind),
-                             lapack_new_vectors(&job.x, job.least, lapack_number(job.kind))};
-    if (made[0] && made[1]) {
-        job.made = PyArray_BYTES(made[0]);
-        job.more = PyArray_BYTES(made[1]);
-    }
-    return lapack_finish(&job, lapack_count(&job.x), 2.0 * job.rows * job.columns * job.least, made, 2, 2);
-}
-
-/* z are the reflections' factors, `wide` of them; side by side in the scratch. */
-static char *factors_at(const lapack_job *job, npy_intp i, char *scratch) {
-    lapack_copy(&job->z, i, job->size, scratch, job->wide);
-    return scratch;
-}
-
-static void product_one(const lapack_job *job, npy_intp i, char *scratch) {
-    char *made = at(job->made, job, i, (npy_intp)job->rows * job->columns), *taus = factors_at(job, i, rest_of(job, scratch));
-    int info;
-    lapack_copy(&job->x, i, job->size, made, job->rows);
-    LAPACK(ORGQR, job->kind)(&job->rows, &job->columns, &job->wide, made, &job->rows, taus, scratch, &job->room.work, &info);
-}
-
-static unsigned product_together(const lapack_job *job, npy_intp i, int count) {
-    const lapack_group group = lapack_group_at(&job->x, i, count), factors = lapack_group_at(&job->z, i, count);
-    job->lanes->product_together(&group, &factors, job->rows, job->columns, job->wide,
-                                 at(job->made, job, i, (npy_intp)job->rows * job->columns));
-    return 0;
-}
-
-/* The reflections' factors of a job: false where they are not for LAPACK. */
-static bool read_factors(lapack_job *job, PyObject *factors, npy_intp *count) {
-    if (lapack_read(factors, 1, &job->z) != job->kind || !lapack_join(&job->x, &job->z, count))
-        return false;
-    job->wide = (int)job->z.rows;
-    return job->wide <= job->least;
-}
-
-static PyObject *run_householder_product(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs,
-                                         PyObject *kwnames) {
-    lapack_job job = {.one = product_one, .routine = ORGQR};
-    npy_intp count;
-    if (nargs != 2 || kwnames || !lapack_begin(&job, args[0]) || job.rows < job.columns || !read_factors(&job, args[1], &count))
-        return NULL;
-    lapack_side_by_side(&job, product_together, job.rows, count);
-    if (!lapack_room_known(&job, job.rows, job.columns, job.wide, 0)) {
-        npy_cdouble answer, x;
-        int info;
-        LAPACK(ORGQR, job.kind)(&job.rows, &job.columns, &job.wide, &x, &job.rows, &x, &answer, &ASK, &info);
-        lapack_room_keep(&job, &answer, 0, 0);
-    }
-    set_scratch(&job, job.wide * job.size);
-    PyArrayObject *made = lapack_new_matrices(&job.x, job.rows, job.columns, job.kind);
-    job.made = made ? PyArray_BYTES(made) : NULL;
-    return lapack_finish(&job, count, 2.0 * job.rows * job.columns * job.wide, &made, 1, 1);
-}
-
-/* x are the reflections, y what they are multiplied with. */
-static void ormqr_one(const lapack_job *job, npy_intp i, char *scratch) {
-    const int rows = (int)job->y.rows, columns = (int)job->y.columns;
-    char *made = at(job->made, job, i, (npy_intp)rows * columns), *taus = factors_at(job, i, rest_of(job, scratch));
-    int info, line;
-    lapack_copy(&job->y, i, job->size, made, rows);
-    const char *vectors = lapack_columns(&job->x, i, job->size, taus + rounded(job->wide * job->size), &line);
-    LAPACK(ORMQR, job->kind)(job->options, job->options + 1, &rows, &columns, &job->wide, vectors, &line, taus, made, &rows,
-                             scratch, &job->room.work, &info);
-}
-
-static PyObject *run_ormqr(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
-    PyObject *options[LAPACK_OPTIONS];
-    lapack_job job = {.one = ormqr_one, .routine = ORMQR};
-    bool left, transpose;
-    npy_intp count;
-    if (nargs != 3 || !lapack_options(args, nargs, kwnames, options) || !lapack_bool(options[LAPACK_LEFT], &left) ||
-        !lapack_bool(options[LAPACK_TRANSPOSE], &transpose) || !lapack_begin(&job, args[0]) || !read_factors(&job, args[1], &count) ||
-        lapack_read(args[2], 2, &job.y) != job.kind || job.y.batch != job.x.batch ||
-        job.rows != (left ? job.y.rows : job.y.columns) || !lapack_join(&job.x, &job.y, &count) || !lapack_join(&job.x, &job.z, &count))
-        return NULL;
-    const int rows = (int)job.y.rows, columns = (int)job.y.columns;
-    job.options[0] = left ? 'L' : 'R';
-    job.options[1] = !transpose ? 'N' : lapack_complex(job.kind) ? 'C' : 'T';
-    if (!lapack_room_known(&job, rows, columns, job.wide, job.options[0] << 8 | job.options[1])) {
-        npy_cdouble answer, x;
-        int info;
-        LAPACK(ORMQR, job.kind)(job.options, job.options + 1, &rows, &columns, &job.wide, &x, &job.rows, &x, &x, &rows, &answer,
-                                &ASK, &info);
-        lapack_room_keep(&job, &answer, 0, 0);
-    }
-    set_scratch(&job, rounded(job.wide * job.size) + (npy_intp)job.rows * job.columns * job.size);
-    PyArrayObject *made = lapack_new_matrices(&job.y, rows, columns, job.kind);
-    job.made = made ? PyArray_BYTES(made) : NULL;
-    return lapack_finish(&job, count, 4.0 * rows * columns * job.wide, &made, 1, 1);
-}
 
 /* Whether all numbers of a matrix are smaller than that; NaN is not. */
 static bool all_below(const lapack_job *job, const char *x, double limit) {
@@ -184,8 +62,12 @@ static bool svd_by_triangle(const lapack_job *job, npy_intp i, char *x, char *va
     static const float ONE_F32[2] = {1, 0};
     const void *one = job->kind & 1 ? (const void *)ONE : (const void *)ONE_F32;
     char *r = x + rows * n * size, *inner = r + n * n * size, *taus = inner + n * n * size;
+    char *room = x + rounded((rows + 2 * n + 1) * n * size);
     int info;
-    LAPACK(GEQRF, job->kind)(&job->rows, &job->columns, x, &job->rows, taus, scratch, &job->room.work, &info);
+    if (!job->by_products)
+        LAPACK(GEQRF, job->kind)(&job->rows, &job->columns, x, &job->rows, taus, scratch, &job->room.work, &info);
+    else if (!lapack_qr_factor(job->kind, rows, n, n, x, rows, taus, room))
+        return false;
     for (npy_intp j = 0; j < n; j++) {
         memcpy(r + j * n * size, x + j * rows * size, (size_t)((j + 1) * size));
         memset(r + (j * n + j + 1) * size, 0, (size_t)((n - j - 1) * size));
@@ -193,6 +75,12 @@ static bool svd_by_triangle(const lapack_job *job, npy_intp i, char *x, char *va
     call_svd(job, &job->columns, r, &job->columns, values, inner, vectors ? vh : r, &job->columns, scratch, job->info + i);
     if (job->info[i] || !vectors)
         return !job->info[i];
+    for (npy_intp j = 0; j < n && job->by_products; j++) {
+        memcpy(at(u, job, j, rows), at(inner, job, j, n), (size_t)(n * size));
+        memset(at(u, job, j, rows) + n * size, 0, (size_t)((rows - n) * size));
+    }
+    if (job->by_products)
+        return lapack_qr_times(job->kind, true, false, rows, n, n, x, rows, u, rows, room);
     LAPACK(ORGQR, job->kind)(&job->rows, &job->columns, &job->columns, x, &job->rows, taus, scratch, &job->room.work, &info);
     LAPACK(GEMM, job->kind)("N", "N", &job->rows, &job->columns, &job->columns, one, x, &job->rows, inner, &job->columns, ZERO, u, &job->rows);
     return true;
@@ -255,7 +143,9 @@ static PyObject *run_svd(const native_kernel *kernel, PyObject *const *args, Py_
         lapack_by_rotations(&job, svd_together, matrices);
     if (!lapack_room_known(&job, job.rows, job.columns, job.options[0], 0))
         ask_svd(&job);
-    set_scratch(&job, ((npy_intp)job.rows + (is_tall(&job) ? 2 * job.columns + 1 : 0)) * job.columns * job.size);
+    job.by_products = !job.lanes && is_tall(&job) && lapack_qr_pays(job.kind, job.rows, job.columns);
+    const npy_intp rest = rounded(((npy_intp)job.rows + (is_tall(&job) ? 2 * job.columns + 1 : 0)) * job.columns * job.size);
+    set_scratch(&job, rest + (job.by_products ? lapack_qr_scratch(job.kind, job.rows, job.columns, job.columns) : 0));
     PyArrayObject *made[4] = {lapack_new_vectors(&job.x, job.least, lapack_number(lapack_real(job.kind))),
                               lapack_new_vectors(&job.x, -1, NPY_INT32)};
     if (vectors) {
@@ -364,9 +254,6 @@ static PyObject *run_eig(const native_kernel *kernel, PyObject *const *args, Py_
 }
 
 const native_spec lapack_values_kernels[] = {
-    {"geqrf", run_geqrf, NULL},
-    {"householder_product", run_householder_product, NULL},
-    {"ormqr", run_ormqr, NULL},
     {"svd", run_svd, NULL},
     {"eig", run_eig, NULL},
     {NULL, NULL, NULL},

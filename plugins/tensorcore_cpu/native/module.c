@@ -64,6 +64,7 @@ static const struct {
     {lapack_values_kernels},
     {lapack_eigen_kernels},
     {lapack_factors_kernels},
+    {lapack_reflections_kernels},
     {lapack_squares_kernels},
     {complex_numbers_kernels, PLACES_SOME},
     {complex_formulas_kernels, PLACES_ALL},

@@ -183,6 +183,9 @@ static inline void native_evenly(npy_intp count, npy_intp grain, native_body bod
     native_parallel(count, native_even_grain(count, grain), body, context);
 }
 
+/* Lets go of the GIL while body(context, 0, count) runs, which may call native_parallel as if it had it. */
+void native_without_gil(npy_intp count, native_body body, void *context);
+
 /* How many threads that would use at most. */
 int native_threads(void);
 
@@ -391,8 +394,8 @@ int row_pairs_init(void);
 
 extern const native_spec margins_kernels[];
 int margins_init(void);
-extern const native_spec lapack_solve_kernels[], lapack_values_kernels[], lapack_eigen_kernels[];
-extern const native_spec lapack_factors_kernels[], lapack_squares_kernels[];
+extern const native_spec lapack_solve_kernels[], lapack_values_kernels[], lapack_factors_kernels[], lapack_squares_kernels[],
+    lapack_reflections_kernels[], lapack_eigen_kernels[];
 int lapack_init(void);
 
 extern const native_spec complex_numbers_kernels[];

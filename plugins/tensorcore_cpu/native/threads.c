@@ -49,6 +49,7 @@ typedef struct {
 static pool_state pool;
 static _Atomic int thread_count = 1; /* set with the GIL held, read without */
 static _Thread_local bool inside;
+static _Thread_local bool released; /* the GIL, by native_without_gil */
 
 static inline void relax(void) {
 #ifdef NATIVE_X86
@@ -240,7 +241,7 @@ void native_parallel(npy_intp count, npy_intp grain, native_body body, void *con
         body(context, 0, count);
         return;
     }
-    PyThreadState *state = PyEval_SaveThread();
+    PyThreadState *state = released ? NULL : PyEval_SaveThread();
     if (thread_count > 1 && !pthread_mutex_trylock(&pool.owner)) {
         run_in_pieces(count, grain, body, context);
         pthread_mutex_unlock(&pool.owner);
@@ -249,6 +250,15 @@ void native_parallel(npy_intp count, npy_intp grain, native_body body, void *con
         body(context, 0, count);
         inside = false;
     }
+    if (state)
+        PyEval_RestoreThread(state);
+}
+
+void native_without_gil(npy_intp count, native_body body, void *context) {
+    PyThreadState *state = PyEval_SaveThread();
+    released = true;
+    body(context, 0, count);
+    released = false;
     PyEval_RestoreThread(state);
 }
 

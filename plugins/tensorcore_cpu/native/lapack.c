@@ -302,7 +302,7 @@ void lapack_room_keep(lapack_job *job, const void *work, int reals, int ints) {
    processors, singular values of 256 rows took 1.8 s in the place of 6 ms, and where none does, two threads take as long as one up to
    256 rows and a tenth less for 512. */
 enum { NEAR = 4096, WORK = 1 << 15, WHOLE = 1 << 20, FEWEST = 4, ROTATED_ALONE = 8 };
-static const double SHARED = 4e9;
+static const double SHARED = 1e9;
 
 /* Before calls of routines for matrices of so much work each, and after them: how many threads BLAS has meanwhile. Its count is changed
    only where no call runs, because to change it takes memory from those that do. */

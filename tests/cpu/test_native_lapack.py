@@ -322,6 +322,22 @@ def test_blas_has_one_thread_for_matrices_that_are_not_huge():
         blas.prepare(native._library)
 
 
+@pytest.mark.parametrize("dtype", "fdF")
+@pytest.mark.parametrize("upper", [False, True])
+@pytest.mark.parametrize("unit", [False, True])
+def test_large_triangles(dtype, upper, unit):
+    """A few right sides by products and many by shares of their columns, of any layout, give back the right sides."""
+    x = np.tril(drawn(dtype, 400, 400) / 20 + 2 * np.eye(400, dtype=dtype))
+    x = np.ascontiguousarray(x.T) if upper else x
+    noise = np.where(x == 0, np.asarray(np.nan, dtype), 0)  # the other triangle is not read
+    used = np.where(np.eye(400) > 0, 1, x) if unit else x
+    for wide in (3, 32, 40):
+        right = drawn(dtype, 400, wide)
+        for one in layouts((x + noise).astype(dtype)):
+            made = kernel("solve_triangular")[0](one, right, upper=upper, left=True, unitriangular=unit)
+            assert abs(used @ made - right).max() < TOLERANCES[dtype]
+
+
 def test_large_matrices():
     """Matrices of which each is worth a thread are factored on several."""
     x = drawn("d", 2, 150, 150)

@@ -1,4 +1,4 @@
-/* Triangular factors of matrices by LAPACK, and what is solved with them. */
+/* Factors of matrices by LAPACK, and what is solved with them. */
 #include "lapack.h"
 
 #include <limits.h>
@@ -216,73 +216,6 @@ static PyObject *run_inverse(const native_kernel *kernel, PyObject *const *args,
     return lapack_finish(&job, lapack_count(&job.x), 3 * cube(&job), made, 2, 2);
 }
 
-/* Triangular systems: y are the right sides. Up to so many of them go one by one, and the triangle is read where it lies. */
-enum { FEW = 2 };
-
-static void triangular_one(const lapack_job *job, npy_intp i, char *scratch) {
-    static const double ONE[2] = {1, 0};
-    static const float ONE_F32[2] = {1, 0};
-    int line;
-    char *made = at(job->made, job, i, (npy_intp)job->wide * (int)job->y.rows);
-    const int rows = (int)job->y.rows;
-    lapack_copy(&job->y, i, job->size, made, rows);
-    const bool by_rows = job->x.column == job->size, by_columns = job->x.row == job->size;
-    const npy_intp step = by_rows ? job->x.row : job->x.column;
-    if (job->lines && (by_rows || by_columns) && step % job->size == 0) {
-        for (int c = 0; c < job->wide; c++)
-            job->lines->triangular_line(lapack_at(&job->x, i), step / job->size, rows, by_rows, job->options[1] == 'U', job->options[2] == 'U',
-                                        made + (npy_intp)c * rows * job->size);
-        return;
-    }
-    char options[] = {job->options[0], job->options[1], job->options[2]};
-    const char *factor;
-    if (!job->small && by_rows && step >= job->rows * job->size && step % job->size == 0 && step / job->size < INT_MAX) { /* one turned over */
-        options[1] = options[1] == 'U' ? 'L' : 'U';
-        factor = lapack_at(&job->x, i);
-        line = (int)(step / job->size);
-    } else {
-        factor = lapack_columns(&job->x, i, job->size, scratch, &line);
-    }
-    const char *const turned = options[1] == job->options[1] ? "N" : "T";
-    if (job->small)
-        job->small->triangular(factor, line, rows, job->options[1] == 'U', false, job->options[2] == 'U', made, job->wide);
-    else
-        LAPACK(TRSM, job->kind)(options, options + 1, turned, options + 2, &rows, &job->wide,
-                                job->kind & 1 ? (const void *)ONE : (const void *)ONE_F32, factor, &line, made, &rows);
-}
-
-static unsigned triangular_together(const lapack_job *job, npy_intp i, int count) {
-    const lapack_group group = lapack_group_at(&job->x, i, count), right = lapack_group_at(&job->y, i, count);
-    job->lanes->solve_together(&group, job->rows, job->options[1] == 'U', false, job->options[2] == 'U', NULL, &right, job->wide,
-                               at(job->made, job, i, (npy_intp)job->rows * job->wide));
-    return 0;
-}
-
-static PyObject *run_solve_triangular(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
-    PyObject *options[LAPACK_OPTIONS];
-    lapack_job job = {.one = triangular_one};
-    bool upper, left, unit;
-    npy_intp count;
-    if (!given(args, nargs, kwnames, 2, options) || !lapack_bool(options[LAPACK_UPPER], &upper) ||
-        !lapack_bool(options[LAPACK_LEFT], &left) || !lapack_bool(options[LAPACK_UNIT], &unit) || !lapack_begin(&job, args[0]) ||
-        lapack_read(args[1], 2, &job.y) != job.kind || job.rows != job.columns ||
-        job.rows != (left ? job.y.rows : job.y.columns) || (left && !job.x.batch && job.y.batch && job.rows > ALONE) ||
-        !lapack_join(&job.x, &job.y, &count))
-        return NULL;
-    job.options[0] = left ? 'L' : 'R';
-    job.options[1] = upper ? 'U' : 'L';
-    job.options[2] = unit ? 'U' : 'N';
-    job.wide = (int)job.y.columns;
-    job.small = left ? lapack_small_of(&job, job.rows) : NULL;
-    job.lines = left && !job.small && job.wide <= FEW ? lapack_loops_of(job.kind) : NULL;
-    if (job.small || (left && !job.lines && count >= LAPACK_LANES)) /* what is turned over is worth it where there is more to do with it */
-        lapack_side_by_side(&job, triangular_together, job.rows, count);
-    job.scratch = (npy_intp)job.rows * job.rows * job.size;
-    PyArrayObject *made = lapack_new_matrices(&job.x, job.y.rows, job.wide, job.kind);
-    job.made = made ? PyArray_BYTES(made) : NULL;
-    return lapack_finish(&job, count, (double)job.rows * job.y.rows * job.wide, &made, 1, 1);
-}
-
 /* Hermitian matrices */
 
 static bool is_nan(const lapack_job *job, const char *element) {
@@ -371,7 +304,6 @@ const native_spec lapack_solve_kernels[] = {
     {"lu_solve", run_lu_solve, NULL},
     {"unpack_pivots", run_unpack_pivots, NULL},
     {"inverse", run_inverse, NULL},
-    {"solve_triangular", run_solve_triangular, NULL},
     {"cholesky", run_cholesky, NULL},
     {"ldl_factor", run_ldl_factor, NULL},
     {"ldl_solve", run_ldl_solve, NULL},

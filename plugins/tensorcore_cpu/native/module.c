@@ -61,6 +61,7 @@ static const struct {
     {bins_kernels},
     {boxes_kernels},
     {lapack_solve_kernels},
+    {lapack_triangular_kernels},
     {lapack_values_kernels},
     {lapack_eigen_kernels},
     {lapack_factors_kernels},

@@ -395,7 +395,7 @@ int row_pairs_init(void);
 extern const native_spec margins_kernels[];
 int margins_init(void);
 extern const native_spec lapack_solve_kernels[], lapack_values_kernels[], lapack_factors_kernels[], lapack_squares_kernels[],
-    lapack_reflections_kernels[], lapack_eigen_kernels[];
+    lapack_reflections_kernels[], lapack_eigen_kernels[], lapack_triangular_kernels[];
 int lapack_init(void);
 
 extern const native_spec complex_numbers_kernels[];

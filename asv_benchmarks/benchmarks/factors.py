@@ -15,9 +15,10 @@ upper, tall_sides = definite.triu(), torch.randn(4 * size, 8, device=device)
 linalg = torch.linalg
 """
 LINES = [
-    ("cholesky", "linalg.cholesky(definite)"), ("lu", "linalg.lu_factor(a)"), ("qr", "linalg.qr(a)"), ("qr of a tall one", "linalg.qr(tall)"),
-    ("solve", "linalg.solve(a, sides)"), ("solve with a triangle", "linalg.solve_triangular(upper, sides, upper=True)"),
-    ("least squares", "linalg.lstsq(tall, tall_sides)"), ("inverse", "linalg.inv(a)"), ("determinant", "linalg.slogdet(a)"),
+    ("cholesky", "linalg.cholesky(definite)"), ("lu", "linalg.lu_factor(a)"), ("qr", "linalg.qr(a)"),
+    ("qr of a tall one", "linalg.qr(tall)"), ("solve", "linalg.solve(a, sides)"),
+    ("solve with a triangle", "linalg.solve_triangular(upper, sides, upper=True)"), ("least squares", "linalg.lstsq(tall, tall_sides)"),
+    ("inverse", "linalg.inv(a)"), ("determinant", "linalg.slogdet(a)"),
     ("eigenvalues and vectors, symmetric", "linalg.eigh(definite)"), ("eigenvalues, symmetric", "linalg.eigvalsh(definite)"),
     ("singular values and vectors", "linalg.svd(a)"), ("singular values", "linalg.svdvals(a)"),
     ("singular values and vectors of a tall one", "linalg.svd(tall, full_matrices=False)"),

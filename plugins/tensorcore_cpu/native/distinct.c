@@ -193,16 +193,7 @@ static PyArrayObject *firsts_of_runs(const void *x, npy_intp count, native_type 
     return made;
 }
 
-typedef struct {
-    uint32_t key, at;
-} pair_u32;
-
-typedef struct {
-    uint64_t key, at;
-} pair_u64;
-
 #define ITSELF(key) (key)
-#define PAIR_KEY(pair) ((pair).key)
 RADIX(sort_u32, uint32_t, ITSELF, 32)
 RADIX(sort_u64, uint64_t, ITSELF, 64)
 RADIX(sort_pairs_u32, pair_u32, PAIR_KEY, 32)

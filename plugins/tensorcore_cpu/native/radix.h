@@ -20,6 +20,17 @@ enum {
     RADIX_COUNTS = 6 << RADIX_WIDE,    /* at least the buckets of all digits of any key */
 };
 
+/* Keys with their places. */
+typedef struct {
+    uint32_t key, at;
+} pair_u32;
+
+typedef struct {
+    uint64_t key, at;
+} pair_u64;
+
+#define PAIR_KEY(pair) ((pair).key)
+
 /* `counts` are RADIX_COUNTS. */
 #define RADIX(sort, item, KEY, BITS)                                                                          \
     static inline __attribute__((always_inline)) item *sort##_by(item *items, item *other, npy_intp n,        \

@@ -34,14 +34,6 @@ typedef struct {
     }                                                                                                         \
     break;
 
-typedef struct {
-    uint32_t key, at;
-} pair_u32;
-
-typedef struct {
-    uint64_t key, at;
-} pair_u64;
-
 static void keys_u32(const order_call *run, const char *x, pair_u32 *pairs) {
     const npy_intp n = run->n, step = run->inner * run->size;
     const uint32_t flip = run->descending ? UINT32_MAX : 0;
@@ -93,8 +85,6 @@ static inline void copy_element(char *to, const char *from, npy_intp size) {
 }
 
 static bool is_real_type(native_type type) { return type <= TYPE_F16; }
-
-#define PAIR_KEY(pair) ((pair).key)
 
 /* The two widths. `other` has room for as many pairs; what is answered is the one in which they lie then. */
 #define ORDER(pair, keys, sort, nth, top, run_row, BITS)                                                      \

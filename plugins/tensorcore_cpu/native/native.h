@@ -179,9 +179,7 @@ void native_parallel(npy_intp count, npy_intp grain, native_body body, void *con
 /* The same for a body that may begin anywhere: what is more than a grain goes in pieces of a fourth of one, so that the threads end
    together. Of little more than three grains one of two threads had two. */
 static inline npy_intp native_even_grain(npy_intp count, npy_intp grain) { return count > grain && grain > 3 ? grain / 4 : grain; }
-static inline void native_evenly(npy_intp count, npy_intp grain, native_body body, void *context) {
-    native_parallel(count, native_even_grain(count, grain), body, context);
-}
+void native_evenly(npy_intp count, npy_intp grain, native_body body, void *context);
 
 /* Lets go of the GIL while body(context, 0, count) runs, which may call native_parallel as if it had it. */
 void native_without_gil(npy_intp count, native_body body, void *context);

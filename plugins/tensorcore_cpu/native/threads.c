@@ -13,6 +13,7 @@ enum {
     MOST_THREADS = 256,
     PIECES = 4, /* a thread: who is delayed by other programs then leaves little for the others to wait for */
     LINE = 64,
+    TO_AND_FRO = 25, /* grains: 800 kB or so of each operand, past which a core's own cache holds little of the last loop */
     SPINS = 2000, /* 50 us on a Zen 4, which takes 15 to fall asleep and be woken */
 };
 
@@ -236,7 +237,23 @@ static void run_in_pieces(npy_intp count, npy_intp grain, native_body body, void
     }
 }
 
-void native_parallel(npy_intp count, npy_intp grain, native_body body, void *context) {
+static void run_whole(npy_intp count, npy_intp grain, native_body body, void *context) { body(context, 0, count); }
+
+/* Every second loop goes from the last grain to the first, and so begins where the one before it ended: what that has left in the
+   core's own cache is used before it is pushed out. Of 400 kB, two threads of data and more, a tenth of the time. */
+static void run_to_and_fro(npy_intp count, npy_intp grain, native_body body, void *context) {
+    static _Thread_local bool back;
+    back = !back;
+    if (!back || count <= grain || count / grain > TO_AND_FRO) {
+        body(context, 0, count);
+        return;
+    }
+    for (npy_intp end = count, begin = (count - 1) / grain * grain; end; end = begin, begin -= begin ? grain : 0)
+        body(context, begin, end);
+}
+
+/* A loop on the threads, or as `alone` runs it. */
+static inline void run_loop(npy_intp count, npy_intp grain, native_body body, void *context, __typeof__(run_whole) alone) {
     if (inside || count <= grain) {
         body(context, 0, count);
         return;
@@ -247,11 +264,19 @@ void native_parallel(npy_intp count, npy_intp grain, native_body body, void *con
         pthread_mutex_unlock(&pool.owner);
     } else {
         inside = true;
-        body(context, 0, count);
+        alone(count, grain, body, context);
         inside = false;
     }
     if (state)
         PyEval_RestoreThread(state);
+}
+
+void native_parallel(npy_intp count, npy_intp grain, native_body body, void *context) {
+    run_loop(count, grain, body, context, run_whole);
+}
+
+void native_evenly(npy_intp count, npy_intp grain, native_body body, void *context) {
+    run_loop(count, native_even_grain(count, grain), body, context, run_to_and_fro);
 }
 
 void native_without_gil(npy_intp count, native_body body, void *context) {

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import tensorcore
 from tensorcore import dtypes
 
 from .native import awkward, isa, kernel, needs_native  # noqa: F401
@@ -43,16 +44,37 @@ def test_sort(dtype, count, descending):
         np.testing.assert_array_equal(bits(values), bits(np.ascontiguousarray(expected)))
 
 
-@pytest.mark.parametrize("count", [33, 513, 4095, 4096, 33000, 600_000])
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("count", [33, 513, 4095, 4096, 33000, 140_000, 600_000])
 @pytest.mark.parametrize("dtype", ["int32", "int64", "float64"])
-def test_long_keys(dtype, count):
-    """The places of equal elements keep their order whichever digits the elements differ in: high ones, low ones, some of both."""
+def test_long_keys(dtype, count, threads):
+    """Equal elements keep their order whichever digits the elements differ in, high ones, low ones, some of both; on any threads."""
+    before = tensorcore.get_num_threads()
     random = np.random.default_rng(8)
     wide = random.integers(-(2**30), 2**30, count)
     high = random.integers(0, 3, count) << (29 if dtype == "int32" else 60)
-    for x in (wide, high, high + random.integers(0, 2**20, count), wide >> 24, np.sort(wide), wide * 0 - 7):
-        _, places = kernel("sort")[0](x.astype(dtype), dim=0, descending=False, stable=True)
-        np.testing.assert_array_equal(places, np.argsort(x.astype(dtype), kind="stable"))
+    tensorcore.set_num_threads(threads)
+    try:
+        for x in (wide, high, high + random.integers(0, 2**20, count), wide >> 24, np.sort(wide), wide * 0 - 7):
+            for descending in (False, True):
+                one = x.astype(dtype)
+                values, places = kernel("sort")[0](one, dim=0, descending=descending, stable=True)
+                expected = np.argsort(-one if descending else one, kind="stable")
+                np.testing.assert_array_equal(places, expected)
+                np.testing.assert_array_equal(values, one[expected])
+    finally:
+        tensorcore.set_num_threads(before)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("count", [5000, 140_000, 600_000])
+def test_many_of_normal_distribution(dtype, count):
+    """Numbers that share their highest digits are in NumPy's order, and zeros keep their signs and NaN its bits."""
+    x = np.random.default_rng(9).standard_normal(count).astype(dtype)
+    x[::7], x[1::77], x[2::91] = 0.0, -0.0, -np.nan
+    values, places = kernel("sort")[0](x, dim=0, descending=False, stable=True)
+    np.testing.assert_array_equal(places, np.argsort(x, kind="stable"))
+    np.testing.assert_array_equal(bits(values), bits(x[places]))
 
 
 @pytest.mark.parametrize("nan", [False, True])

@@ -193,33 +193,36 @@ static PyArrayObject *firsts_of_runs(const void *x, npy_intp count, native_type 
     return made;
 }
 
+/* Keys, or pairs of them with their places, of an array, which are left one behind the other from `sorted` on. */
+typedef struct {
+    const void *x;
+    void *sorted;
+} ordered;
+
+#define MAKE_AND_TAKE(name, item, type, ITEM)                                                                 \
+    static void make_##name(const void *context, npy_intp begin, npy_intp end, item *made) {                  \
+        const type *x = ((const ordered *)context)->x;                                                        \
+        for (npy_intp i = begin; i < end; i++)                                                                \
+            made[i - begin] = ITEM;                                                                           \
+    }                                                                                                         \
+    static void take_##name(const void *context, npy_intp first, npy_intp count, const item *sorted) {        \
+        item *there = (item *)((const ordered *)context)->sorted + first;                                     \
+        if (there != sorted)                                                                                  \
+            memcpy(there, sorted, (size_t)count * sizeof *there);                                             \
+    }
+
 #define ITSELF(key) (key)
 RADIX(sort_u32, uint32_t, ITSELF, 32)
 RADIX(sort_u64, uint64_t, ITSELF, 64)
 RADIX(sort_pairs_u32, pair_u32, PAIR_KEY, 32)
 RADIX(sort_pairs_u64, pair_u64, PAIR_KEY, 64)
 
-static inline float float_of_key(uint32_t key) {
-    float value;
-    key = key >> 31 ? key ^ 0x80000000u : ~key;
-    memcpy(&value, &key, sizeof value);
-    return value;
-}
-
-static inline double double_of_key(uint64_t key) {
-    double value;
-    key = key >> 63 ? key ^ (uint64_t)1 << 63 : ~key;
-    memcpy(&value, &key, sizeof value);
-    return value;
-}
-
-static inline int16_t i16_of_key(uint32_t key) { return (int16_t)(key - 0x8000); }
-static inline int32_t i32_of_key(uint32_t key) { return (int32_t)(key ^ 0x80000000u); }
-static inline int64_t i64_of_key(uint64_t key) { return (int64_t)(key ^ (uint64_t)1 << 63); }
-
 /* Keys of the elements, sorted: the first of each run of them, or with their places all three. NaN has the largest key, and is
    there as often as it was. Of zeros the first one's sign counts. */
 #define SORTED(name, bits, type, KEY, VALUE, NANS)                                                            \
+    MAKE_AND_TAKE(name, uint##bits##_t, type, KEY(x[i]))                                                      \
+    MAKE_AND_TAKE(pairs_##name, pair_u##bits, type, ((pair_u##bits){KEY(x[i]), (uint##bits##_t)i}))           \
+                                                                                                              \
     static PyArrayObject *values_##name(PyArrayObject *array) {                                               \
         const type *x = PyArray_DATA(array);                                                                  \
         const npy_intp n = PyArray_SIZE(array);                                                               \
@@ -227,9 +230,9 @@ static inline int64_t i64_of_key(uint64_t key) { return (int64_t)(key ^ (uint64_
         uint##bits##_t *keys = native_scratch(bytes), *sorted;                                                \
         if (!keys)                                                                                            \
             return (PyArrayObject *)PyErr_NoMemory();                                                         \
-        for (npy_intp i = 0; i < n; i++)                                                                      \
-            keys[i] = KEY(x[i]);                                                                              \
-        sorted = sort_u##bits(keys, keys + n, n, (uint32_t *)(keys + 2 * n));                                 \
+        sorted = keys + n;                                                                                    \
+        const ordered run = {x, sorted};                                                                      \
+        sort_u##bits(&(sort_u##bits##_task){n, true, make_##name, take_##name, &run}, keys, (uint32_t *)(keys + 2 * n)); \
         npy_intp numbers = n;                                                                                 \
         while (NANS && numbers && !(uint##bits##_t)~sorted[numbers - 1])                                      \
             numbers--;                                                                                        \
@@ -254,9 +257,10 @@ static inline int64_t i64_of_key(uint64_t key) { return (int64_t)(key ^ (uint64_
         pair_u##bits *pairs = native_scratch(bytes), *sorted;                                                 \
         if (!pairs)                                                                                           \
             return PyErr_NoMemory();                                                                          \
-        for (npy_intp i = 0; i < n; i++)                                                                      \
-            pairs[i] = (pair_u##bits){KEY(x[i]), (uint##bits##_t)i};                                          \
-        sorted = sort_pairs_u##bits(pairs, pairs + n, n, (uint32_t *)(pairs + 2 * n));                        \
+        sorted = pairs + n;                                                                                   \
+        const ordered whole = {x, sorted};                                                                    \
+        sort_pairs_u##bits(&(sort_pairs_u##bits##_task){n, true, make_pairs_##name, take_pairs_##name, &whole}, pairs, \
+                           (uint32_t *)(pairs + 2 * n));                                                      \
         npy_intp found = 1, run = -1;                                                                         \
         for (npy_intp i = 1; i < n; i++)                                                                      \
             found += sorted[i].key != sorted[i - 1].key || (NANS && !(uint##bits##_t)~sorted[i].key);         \

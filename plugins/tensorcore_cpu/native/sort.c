@@ -22,22 +22,33 @@ enum {
 
 typedef struct {
     order_call of;
+    npy_intp rows;
     bool side_by_side;
     _Atomic bool failed;
 } order_run;
 
 #define EACH_KEY(element, KEY)                                                                                \
-    for (npy_intp i = 0; i < n; i++) {                                                                        \
-        const element value = *(const element *)(x + i * step);                                               \
-        pairs[i].key = (KEY) ^ flip;                                                                          \
-        pairs[i].at = i;                                                                                      \
+    for (npy_intp i = begin; i < end; i++) {                                                                  \
+        const element value = *(const element *)(row->x + i * step);                                          \
+        pairs[i - begin].key = (KEY) ^ flip;                                                                  \
+        pairs[i - begin].at = i;                                                                              \
     }                                                                                                         \
     break;
 
-static void keys_u32(const order_call *run, const char *x, pair_u32 *pairs) {
-    const npy_intp n = run->n, step = run->inner * run->size;
-    const uint32_t flip = run->descending ? UINT32_MAX : 0;
-    switch (run->type) {
+/* A row, and where its answer goes. */
+typedef struct {
+    const order_call *of;
+    const char *x;
+    char *values;
+    int64_t *places;
+    bool alone; /* there is no other row */
+} order_row;
+
+static void keys_u32(const void *context, npy_intp begin, npy_intp end, pair_u32 *pairs) {
+    const order_row *row = context;
+    const npy_intp step = row->of->inner * row->of->size;
+    const uint32_t flip = row->of->descending ? UINT32_MAX : 0;
+    switch (row->of->type) {
     case TYPE_F32:
         EACH_KEY(float, key_of_float(value))
     case TYPE_F16:
@@ -57,10 +68,11 @@ static void keys_u32(const order_call *run, const char *x, pair_u32 *pairs) {
     }
 }
 
-static void keys_u64(const order_call *run, const char *x, pair_u64 *pairs) {
-    const npy_intp n = run->n, step = run->inner * run->size;
-    const uint64_t flip = run->descending ? UINT64_MAX : 0;
-    switch (run->type) {
+static void keys_u64(const void *context, npy_intp begin, npy_intp end, pair_u64 *pairs) {
+    const order_row *row = context;
+    const npy_intp step = row->of->inner * row->of->size;
+    const uint64_t flip = row->of->descending ? UINT64_MAX : 0;
+    switch (row->of->type) {
     case TYPE_F64:
         EACH_KEY(double, key_of_double(value))
     default:
@@ -84,10 +96,43 @@ static inline void copy_element(char *to, const char *from, npy_intp size) {
     }
 }
 
+/* Elements in their order. Their keys tell what they are, but for zeros' signs and NaN's bits. */
+#define EACH_VALUE(element, value, known)                                                                     \
+    for (npy_intp i = 0; i < count; i++) {                                                                    \
+        element one = value(pairs[i].key ^ flip);                                                             \
+        *(element *)(values + i * step) = (known) ? one : *(const element *)(row->x + (npy_intp)pairs[i].at * step); \
+    }                                                                                                         \
+    break;
+
+static void values_u32(const order_row *row, const pair_u32 *pairs, npy_intp count, char *values) {
+    const npy_intp step = row->of->inner * row->of->size;
+    const uint32_t flip = row->of->descending ? UINT32_MAX : 0;
+    switch (row->of->type) {
+    case TYPE_F32:
+        EACH_VALUE(float, float_of_key, one < 0 || one > 0)
+    case TYPE_I32:
+        EACH_VALUE(int32_t, i32_of_key, true)
+    default:
+        for (npy_intp i = 0; i < count; i++)
+            copy_element(values + i * step, row->x + (npy_intp)pairs[i].at * step, row->of->size);
+    }
+}
+
+static void values_u64(const order_row *row, const pair_u64 *pairs, npy_intp count, char *values) {
+    const npy_intp step = row->of->inner * row->of->size;
+    const uint64_t flip = row->of->descending ? UINT64_MAX : 0;
+    switch (row->of->type) {
+    case TYPE_F64:
+        EACH_VALUE(double, double_of_key, one < 0 || one > 0)
+    default:
+        EACH_VALUE(int64_t, i64_of_key, true)
+    }
+}
+
 static bool is_real_type(native_type type) { return type <= TYPE_F16; }
 
-/* The two widths. `other` has room for as many pairs; what is answered is the one in which they lie then. */
-#define ORDER(pair, keys, sort, nth, top, run_row, BITS)                                                      \
+/* The two widths. */
+#define ORDER(pair, keys, write_values, sort, nth, top, take, run_row, BITS)                                        \
     RADIX(sort, pair, PAIR_KEY, BITS)                                                                         \
                                                                                                               \
     /* Where the element of a rank lies: from the highest digit on only its bucket is kept, in the order of places. */ \
@@ -124,23 +169,28 @@ static bool is_real_type(native_type type) { return type <= TYPE_F16; }
         }                                                                                                     \
     }                                                                                                         \
                                                                                                               \
-    static void run_row(const order_call *run, const char *x, char *values, int64_t *places, void *room,       \
-                        uint32_t *counts) {                                                                   \
+    static void take(const void *context, npy_intp first, npy_intp count, const pair *sorted) {               \
+        const order_row *row = context;                                                                       \
+        const npy_intp inner = row->of->inner;                                                                \
+        for (npy_intp i = 0; i < count; i++)                                                                  \
+            row->places[(first + i) * inner] = (npy_intp)sorted[i].at;                                        \
+        write_values(row, sorted, count, row->values + first * inner * row->of->size);                        \
+    }                                                                                                         \
+                                                                                                              \
+    static void run_row(const order_row *row, void *room, uint32_t *counts) {                                 \
+        const order_call *run = row->of;                                                                      \
         pair *pairs = room;                                                                                   \
-        keys(run, x, pairs);                                                                                  \
-        const npy_intp step = run->inner * run->size;                                                         \
-        if (run->op <= TOP) {                                                                                 \
-            const npy_intp kept = run->kept;                                                                  \
-            if (kept < run->n)                                                                                \
-                top(pairs, pairs + run->n, run->n, kept, counts);                                             \
-            pairs = sort(pairs, pairs + run->n, kept, counts);                                                \
-            for (npy_intp i = 0; i < kept; i++) {                                                             \
-                const npy_intp at = (npy_intp)pairs[i].at;                                                    \
-                places[i * run->inner] = at;                                                                  \
-                copy_element(values + i * step, x + at * step, run->size);                                    \
-            }                                                                                                 \
+        if (run->op <= TOP && run->kept == run->n) {                                                          \
+            sort(&(sort##_task){run->n, row->alone, keys, take, row}, pairs, counts);                         \
             return;                                                                                           \
         }                                                                                                     \
+        keys(row, 0, run->n, pairs);                                                                          \
+        if (run->op == TOP) {                                                                                 \
+            top(pairs, pairs + run->n, run->n, run->kept, counts);                                            \
+            take(row, 0, run->kept, sort##_here(pairs, pairs + run->n, run->kept, counts));                   \
+            return;                                                                                           \
+        }                                                                                                     \
+                                                                                                              \
         npy_intp rank = run->rank, at = -1;                                                                   \
         if (run->op == MEDIAN) {                                                                              \
             npy_intp left = run->n;                                                                           \
@@ -153,12 +203,12 @@ static bool is_real_type(native_type type) { return type <= TYPE_F16; }
             at = run->with_nan ? at : -1;                                                                     \
         }                                                                                                     \
         at = at < 0 ? nth(pairs, run->n, rank, counts) : at;                                                  \
-        *places = at;                                                                                         \
-        copy_element(values, x + at * step, run->size);                                                       \
+        *row->places = at;                                                                                    \
+        copy_element(row->values, row->x + at * run->inner * run->size, run->size);                           \
     }
 
-ORDER(pair_u32, keys_u32, sort_u32, nth_u32, top_u32, run_row_u32, 32)
-ORDER(pair_u64, keys_u64, sort_u64, nth_u64, top_u64, run_row_u64, 64)
+ORDER(pair_u32, keys_u32, values_u32, sort_u32, nth_u32, top_u32, take_u32, run_row_u32, 32)
+ORDER(pair_u64, keys_u64, values_u64, sort_u64, nth_u64, top_u64, take_u64, run_row_u64, 64)
 
 static void run_rows(void *context, npy_intp begin, npy_intp end) {
     order_run *const state = context;
@@ -178,8 +228,8 @@ static void run_rows(void *context, npy_intp begin, npy_intp end) {
     uint32_t *counts = (uint32_t *)(room + pairs);
     for (; begin < end; begin++) {
         const npy_intp from = order_start(run, begin), to = order_target(run, begin);
-        (wide ? run_row_u64 : run_row_u32)(run, run->x + from * run->size, run->values + to * run->size, run->places + to,
-                                           room, counts);
+        const order_row row = {run, run->x + from * run->size, run->values + to * run->size, run->places + to, state->rows == 1};
+        (wide ? run_row_u64 : run_row_u32)(&row, room, counts);
     }
     native_scratch_free(room, bytes);
 }
@@ -216,8 +266,9 @@ static PyObject *run_order(const native_kernel *kernel, PyObject *const *args, P
                           .kept = op == TOP ? (npy_intp)k : n, .rank = (npy_intp)k - 1,
                           .descending = (op == SORT && options[DESCENDING] == Py_True) || (op == TOP && options[LARGEST] != Py_False),
                           .with_nan = options[WITH_NAN] != Py_False}};
-        run.side_by_side = run.of.n <= FEW || (before * inner >= 8 && run.of.n <= (op <= TOP ? IN_ORDER : PICKED));
-        native_evenly(before * inner, native_grain(GRAIN, run.of.n), run_rows, &run);
+        run.rows = before * inner;
+        run.side_by_side = run.of.n <= FEW || (run.rows >= 8 && run.of.n <= (op <= TOP ? IN_ORDER : PICKED));
+        native_evenly(run.rows, native_grain(GRAIN, run.of.n), run_rows, &run);
         answer = run.failed ? PyErr_NoMemory() : PyTuple_Pack(2, (PyObject *)values, (PyObject *)places);
     }
     Py_XDECREF(values);

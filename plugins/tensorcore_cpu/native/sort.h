@@ -62,6 +62,26 @@ static inline uint32_t key_of_u8(uint8_t value) { return value; }
 static inline uint32_t key_of_bool(uint8_t value) { return value != 0; } /* of other bytes that are seen as bools several are true */
 static inline uint64_t key_of_i64(int64_t value) { return (uint64_t)value ^ (uint64_t)1 << 63; }
 
+/* What has such a key; of both zeros that without a sign. */
+
+static inline float float_of_key(uint32_t key) {
+    float value;
+    key = key >> 31 ? key ^ 0x80000000u : ~key;
+    memcpy(&value, &key, sizeof value);
+    return value;
+}
+
+static inline double double_of_key(uint64_t key) {
+    double value;
+    key = key >> 63 ? key ^ (uint64_t)1 << 63 : ~key;
+    memcpy(&value, &key, sizeof value);
+    return value;
+}
+
+static inline int16_t i16_of_key(uint32_t key) { return (int16_t)(key - 0x8000); }
+static inline int32_t i32_of_key(uint32_t key) { return (int32_t)(key ^ 0x80000000u); }
+static inline int64_t i64_of_key(uint64_t key) { return (int64_t)(key ^ (uint64_t)1 << 63); }
+
 /* The key of NaN. */
 static inline uint64_t highest_key(native_type type) {
     return type == TYPE_F64 ? UINT64_MAX : type == TYPE_F32 ? UINT32_MAX : UINT16_MAX;

@@ -172,13 +172,17 @@ class Sparse(Tensor):
         """With all its elements; of equal indices the values add up."""
         coo = self.to_sparse_coo()
         indices, values = coo.parts
-        if not indices.native.shape[0]:
+        at, device = indices.native, self.device
+        dims = at.shape[0]
+        if not dims:
             made = values.sum(0)
         elif values.node is None:
-            device, index = self.device, self.device.kernels["index"]
-            places = tuple([index(indices.native, key=(i,)) for i in range(indices.native.shape[0])])
-            native = device.kernels["full"](tuple(coo.native.shape), 0, dtype=values.dtype)
-            native = device.kernels["index_put"](native, values.native, indices=places, accumulate=True, out=native)
+            kernels, places = device.kernels, ()
+            index = kernels["index"]
+            for dim in range(dims):
+                places += (index(at, key=(dim,)),)
+            native = kernels["full"](coo.native.shape, 0, dtype=values.dtype)
+            native = kernels["index_put"](native, values.native, indices=places, accumulate=True, out=native)
             made = new_tensor(native, values.dtype, device)
         else:
             made = index_put(nothing(values, coo.native.shape), indices.unbind(0), values, True)

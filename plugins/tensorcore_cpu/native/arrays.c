@@ -26,7 +26,7 @@ bool native_options(PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames, 
 }
 
 int native_sizes(PyObject *object, npy_intp *sizes, int most) {
-    bool tuple = object && PyTuple_CheckExact(object);
+    bool tuple = object && PyTuple_Check(object);
     if (!tuple && !(object && PyList_CheckExact(object)))
         return -1;
     Py_ssize_t count = tuple ? PyTuple_GET_SIZE(object) : PyList_GET_SIZE(object);

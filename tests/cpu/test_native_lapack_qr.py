@@ -206,9 +206,37 @@ def test_least_squares(dtype, size, driver):
         )
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("size", [(1, 64), (3, 70), (5, 1000), (16, 17), (40, 48), (64, 300), (3, 33, 60)])
+@pytest.mark.parametrize("driver", ["gels", "gelsy"])
+def test_the_shortest_solution(dtype, size, driver):
+    """Of rows that are fewer than columns the solution is the twin's, the shortest, and so where the rows depend on each other."""
+    x = drawn(dtype, *size)
+    for others in (1, 5):
+        right = drawn(dtype, *size[:-1], others, seed=6)
+        got, expected = (run(x, right, driver=driver, rcond=1e-6) for run in kernel("lstsq"))
+        near(got[0], expected[0], times=8)
+        for one, other in zip(got[1:], expected[1:], strict=True):
+            np.testing.assert_array_equal(one, other)
+        scaled = kernel("lstsq")[0](x * np.asarray(1e-30, dtype), right, driver=driver, rcond=1e-6)
+        near(scaled[0] * np.asarray(1e-30, dtype), got[0], times=8)
+    if driver == "gels" or size[-2] < 3:
+        return
+    x[..., 2, :] = 2 * x[..., 1, :]
+    got, expected = (run(x, right, driver=driver, rcond=1e-5) for run in kernel("lstsq"))
+    assert (got[1] == size[-2] - 1).all()
+    near(got[0], expected[0], times=40)
+    right[..., 0, 0] = np.nan
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(
+            *(np.isfinite(run(x, right, driver=driver, rcond=1e-5)[0]) for run in kernel("lstsq"))
+        )
+
+
 @pytest.mark.parametrize("n", [20, 45, 100])
 def test_ranks_near_the_limit_are_lapacks(n):
     """Matrices whose smallest value is a little more or less than rcond allows have LAPACK's rank, also triangles that hide it."""
+    tensorcore.set_num_threads(1)  # 288 small matrices, of which each would wake the threads some hundred times
     random = np.random.default_rng(2)
     right = random.standard_normal((n, 1))
     for turn in range(12):
@@ -216,7 +244,12 @@ def test_ranks_near_the_limit_are_lapacks(n):
         values = np.logspace(0, -3, n) if turn % 2 else np.ones(n)
         values[-1] = 1e-5 * 4.0 ** (turn / 2 - 3)
         hidden = np.eye(n) - np.triu(np.full((n, n), 6 / n), 1)
-        for x, limit in (((u * values) @ v, 1e-5), (hidden, 4.0 ** (turn / 2 - 3) / np.linalg.cond(hidden))):
+        wide = (u * values) @ np.linalg.qr(random.standard_normal((2 * n, n)))[0].T
+        for x, limit in (
+            ((u * values) @ v, 1e-5),
+            (wide, 1e-5),
+            (hidden, 4.0 ** (turn / 2 - 3) / np.linalg.cond(hidden)),
+        ):
             for scale in (1, 1e20, 1e-20):
                 got, expected = (run(x * scale, right, driver="gelsy", rcond=limit)[1] for run in kernel("lstsq"))
                 assert got == expected

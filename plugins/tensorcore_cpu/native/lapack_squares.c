@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+enum { LONG = 64 }; /* elements of few rows that reflections of our own are faster for */
+
 static char *at(char *made, const lapack_job *job, npy_intp i, npy_intp elements) { return made + i * elements * job->size; }
 
 static npy_intp rounded(npy_intp bytes) { return (bytes + 15) / 16 * 16; }
@@ -121,11 +123,11 @@ static bool has_full_rank(const lapack_job *job, const char *a, char *scratch) {
 /* The length of a vector of real numbers, which is made to be 1. */
 static double normalize(const lapack_job *job, char *x) {
     double sum = 0;
-    for (npy_intp k = 0; k < job->columns; k++)
+    for (npy_intp k = 0; k < job->least; k++)
         sum += real_at(job, x + k * job->size) * real_at(job, x + k * job->size);
     const double length = sqrt(sum), by = 1 / length;
     const float narrow = (float)by;
-    scale(job, x, job->columns, job->kind & 1 ? (const char *)&by : (const char *)&narrow);
+    scale(job, x, job->least, job->kind & 1 ? (const char *)&by : (const char *)&narrow);
     return length;
 }
 
@@ -134,20 +136,20 @@ static double normalize(const lapack_job *job, char *x) {
    are as good as found then, and MARGIN is for what is left to be wrong about. */
 static bool has_surely_full_rank(const lapack_job *job, const char *a, npy_intp line, char *scratch) {
     enum { STEPS = 6, MARGIN = 3 };
-    char *const ends[] = {scratch, scratch + job->columns * job->size};
+    char *const ends[] = {scratch, scratch + job->least * job->size};
     double largest = 0, smallest = INFINITY;
     uint32_t signs = 1;
-    for (int k = 0; k < job->columns; k++, signs = signs * 1664525 + 1013904223)
+    for (int k = 0; k < job->least; k++, signs = signs * 1664525 + 1013904223)
         if (job->kind & 1)
             ((double *)ends[0])[k] = signs >> 31 ? 1 : -1;
         else
             ((float *)ends[0])[k] = signs >> 31 ? 1 : -1;
     normalize(job, ends[0]);
-    memcpy(ends[1], ends[0], (size_t)(job->columns * job->size));
+    memcpy(ends[1], ends[0], (size_t)(job->least * job->size));
     for (int step = 0; step < STEPS; step++) {
         const bool turned = step % 2;
-        lapack_qr_by_r(job->kind, job->columns, a, line, turned, ends[0]);
-        lapack_loops_of(job->kind)->triangular_line(a, line, job->columns, turned, !turned, false, ends[1]);
+        lapack_qr_by_r(job->kind, job->least, a, line, turned, ends[0]);
+        lapack_loops_of(job->kind)->triangular_line(a, line, job->least, turned, !turned, false, ends[1]);
         const double lengths[] = {normalize(job, ends[0]), normalize(job, ends[1])};
         if (!(lengths[0] > 0 && lengths[1] > 0 && lengths[0] < INFINITY && lengths[1] < INFINITY))
             return false;
@@ -208,6 +210,31 @@ static bool by_products(const lapack_job *job, char *a, char *b, char *scratch) 
     return true;
 }
 
+/* The shortest of the solutions, by the reflections of the matrix turned over: x = Q [y; 0] where R' y = b (Golub and Van Loan, 5.6.2). */
+static bool by_turned_products(const lapack_job *job, npy_intp i, char *a, char *b, char *scratch) {
+    const npy_intp rows = job->rows, columns = job->columns, size = job->size, line = lapack_qr_line(job->kind, columns);
+    char *const taus = a + line * rows * size, *const room = taus + rounded(rows * size);
+    lapack_matrices turned = job->x;
+    turned.rows = columns;
+    turned.columns = rows;
+    turned.row = job->x.column;
+    turned.column = job->x.row;
+    lapack_copy(&turned, i, size, a, line);
+    for (npy_intp j = 0; j < rows; j++)
+        if (!is_ordinary(job, a + j * line * size, columns))
+            return false;
+    if (!lapack_qr_factor(job->kind, columns, rows, rows, a, line, taus, room))
+        return false;
+    for (npy_intp j = 0; j < rows; j++)
+        if (is_zero(job, a + j * (line + 1) * size))
+            return false;
+    if (job->routine == GELSY && !has_surely_full_rank(job, a, line, scratch))
+        return false;
+    for (npy_intp j = 0; j < job->wide; j++)
+        lapack_loops_of(job->kind)->triangular_line(a, line, job->rows, true, false, false, b + j * columns * size);
+    return lapack_qr_times(job->kind, true, false, columns, rows, job->wide, a, line, b, columns, room);
+}
+
 static void least_squares_one(const lapack_job *job, npy_intp i, char *scratch) {
     const int line = job->rows > job->columns ? job->rows : job->columns;
     char *reals = scratch + rounded(job->room.work * job->size), *ints = reals + rounded(job->room.reals * real_size(job));
@@ -237,6 +264,16 @@ static void least_squares_one(const lapack_job *job, npy_intp i, char *scratch) 
         lapack_copy(&job->x, i, job->size, a, job->rows);
         lapack_copy(&job->y, i, job->size, b, line);
         memset(free_columns, 0, (size_t)job->columns * 4);
+    } else if (job->by_products && is_ordinary(job, b, (npy_intp)job->rows * job->wide)) {
+        if (by_turned_products(job, i, a, b, scratch)) {
+            job->info[i] = 0;
+            job->ranks[i] = job->routine == GELSY ? job->rows : 0;
+            return;
+        }
+        lapack_copy(&job->x, i, job->size, a, job->rows);
+        lapack_copy(&job->y, i, job->size, b, line);
+        for (npy_intp column = 0; column < job->wide; column++)
+            memset(b + (column * line + job->rows) * job->size, 0, (size_t)((line - job->rows) * job->size));
     }
     call_least_squares(job, a, b, &line, values, (int *)free_columns, &rank, scratch, &job->room.work, reals, (int *)ints, job->info + i);
     job->ranks[i] = rank;
@@ -272,10 +309,13 @@ static PyObject *run_lstsq(const native_kernel *kernel, PyObject *const *args, P
     job.scratch = rounded(job.room.work * job.size) + rounded(job.room.reals * real_size(&job)) +
                   rounded(job.room.ints * (npy_intp)sizeof(int)) + rounded(job.columns * 4) +
                   ((npy_intp)job.rows + 1) * job.columns * job.size;
-    job.by_products = job.routine <= GELSY && job.rows >= job.columns && lapack_qr_pays(job.kind, job.rows, job.columns);
+    const bool long_rows = job.rows < job.columns && !lapack_complex(job.kind) && job.columns >= LONG;
+    job.by_products = job.routine <= GELSY && (long_rows || lapack_qr_pays(job.kind, job.rows, job.columns));
     if (job.by_products) {
-        const npy_intp more = lapack_qr_line(job.kind, job.rows) * (job.columns + job.wide) - (npy_intp)job.rows * job.columns;
-        job.scratch += more * job.size + lapack_qr_scratch(job.kind, job.rows, job.columns, job.columns + job.wide);
+        const npy_intp wide = job.rows >= job.columns ? job.columns + job.wide : job.wide; /* that are copied, or changed in their place */
+        const npy_intp copied = job.rows >= job.columns ? wide : job.rows;
+        const npy_intp more = lapack_qr_line(job.kind, line) * copied - (npy_intp)job.rows * job.columns;
+        job.scratch += more * job.size + lapack_qr_scratch(job.kind, line, job.least, wide);
     }
     PyArrayObject *made[] = {lapack_new_matrices(&job.x, line, job.wide, job.kind), lapack_new_vectors(&job.x, -1, NPY_INT64),
                              lapack_new_vectors(&job.x, job.least, lapack_number(lapack_real(job.kind))),

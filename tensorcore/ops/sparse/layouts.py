@@ -21,6 +21,18 @@ __all__ = ["Coo", "unraveled"]
 _FEW = 1 << 13  # comparisons that take less than to sort
 
 
+def _picked_from(keys: Any, index: Any, in_order: bool) -> tuple[Any, Any]:
+    """Of each slice that is asked for the elements: their slots in the result, and where they are."""
+    # They lie side by side in the order of the dim, which is that of the first one.
+    device = keys.device
+    keys, order = (keys, None) if in_order else keys.sort(stable=True)
+    first = searchsorted(keys, index)
+    counts = searchsorted(keys, index, right=True) - first
+    slot = arange(index.native.shape[0], device=device).repeat_interleave(counts)
+    picked = arange(slot.shape[0], device=device) + (first - (counts.cumsum(0) - counts))[slot]
+    return slot.native, (picked if order is None else order[picked]).native
+
+
 class Coo(Sparse):
     """A sparse tensor with an index for each stored element, or block of elements."""
 
@@ -152,20 +164,21 @@ class Coo(Sparse):
             )
         if lowest < 0:
             index = where(index < 0, index + size, index)
-        rows = one.parts[0].unbind(0)
-        keys = rows[at]
-        if keys.native.shape[0] * count <= _FEW:
-            slot, picked = (index.unsqueeze(1) == keys).nonzero(as_tuple=True)
+        # Indices have no gradients: kernels by themselves take half the time of ops.
+        device, indices = self.device, one.parts[0].native
+        kernels = device.kernels
+        view, take = kernels["index"], kernels["index_select"]
+        keys = view(indices, key=(at,))
+        if keys.shape[0] * count <= _FEW:
+            column = kernels["unsqueeze"](index.native, dim=1)
+            slot, picked = kernels["nonzero_by_dim"](kernels["eq"](column, keys))
         else:
-            # Of each slice that is asked for the elements lie side by side in the order of the dim, which is that of the first one.
-            keys, order = (keys, None) if not at else keys.sort(stable=True)
-            first = searchsorted(keys, index)
-            counts = searchsorted(keys, index, right=True) - first
-            slot = arange(count, device=self.device).repeat_interleave(counts)
-            picked = arange(slot.shape[0], device=self.device) + (first - (counts.cumsum(0) - counts))[slot]
-            picked = picked if order is None else order[picked]
-        rows = [slot if i == at else row.index_select(0, picked) for i, row in enumerate(rows)]
-        return Coo.of((stack(rows), one.parts[1].index_select(0, picked)), shape)
+            slot, picked = _picked_from(one.parts[0].select(0, at), index, not at)
+        rows = []
+        for i in range(split):
+            rows.append(slot if i == at else take(view(indices, key=(i,)), picked, dim=0))
+        places = new_tensor(kernels["stack"](rows, dim=0), one.parts[0].dtype, device)
+        return Coo.of((places, one.parts[1].index_select(0, new_tensor(picked, one.parts[0].dtype, device))), shape)
 
     def __getitem__(self, index: Any) -> Any:
         """The part that numbers and slices name, dim by dim: sparse, or dense where no dim with indices is left."""

@@ -138,11 +138,14 @@ static inline void radix_starts(uint32_t (*counts)[RADIX_BUCKETS], npy_intp part
     }                                                                                                         \
                                                                                                               \
     static void sort##_extremes(const item *items, npy_intp n, sort##_key *least, sort##_key *most) {         \
+        sort##_key low = *least, high = *most;                                                                \
         for (npy_intp i = 0; i < n; i++) {                                                                    \
             const sort##_key key = KEY(items[i]);                                                             \
-            *least = key < *least ? key : *least;                                                             \
-            *most = key > *most ? key : *most;                                                                \
+            low = key < low ? key : low;                                                                      \
+            high = key > high ? key : high;                                                                   \
         }                                                                                                     \
+        *least = low;                                                                                         \
+        *most = high;                                                                                         \
     }                                                                                                         \
                                                                                                               \
     /* `other` has room for as many items, and counts are RADIX_COUNTS; answers with the one of both in which they lie then. */ \

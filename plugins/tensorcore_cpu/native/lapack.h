@@ -123,6 +123,12 @@ bool lapack_qr_solve(lapack_kind kind, npy_intp n, npy_intp others, const char *
 /* x by R, or by R turned over. */
 void lapack_qr_by_r(lapack_kind kind, npy_intp n, const char *a, npy_intp line, bool turned, char *x);
 
+/* LU of a real matrix by products (lapack_lu.c): whether it is faster than LAPACK's; the bytes it works in; and getrf of matrix i of a batch
+   into columns that lie side by side. False where the matrix is for LAPACK: something is not finite, or there is no memory. */
+bool lapack_lu_pays(lapack_kind kind, npy_intp rows, npy_intp columns);
+npy_intp lapack_lu_scratch(lapack_kind kind, npy_intp rows, npy_intp columns);
+bool lapack_lu_factor(lapack_kind kind, const lapack_matrices *x, npy_intp i, char *made, int *pivots, int *info, char *scratch);
+
 bool lapack_bool(PyObject *object, bool *value);
 enum { LAPACK_UPPER, LAPACK_LEFT, LAPACK_UNIT, LAPACK_HERMITIAN, LAPACK_WAY, LAPACK_ROWS, LAPACK_TRANSPOSE, LAPACK_FULL,
        LAPACK_VECTORS, LAPACK_DRIVER, LAPACK_RCOND, LAPACK_COMPLETE, LAPACK_OPTIONS };

@@ -29,6 +29,8 @@ enum { ALONE = 32 }; /* rows of a matrix whose right sides are solved one by one
 static void lu_one(const lapack_job *job, npy_intp i, char *scratch) {
     char *made = at(job->made, job, i, (npy_intp)job->rows * job->columns);
     int *pivots = job->pivots + i * job->least;
+    if (job->by_products && lapack_lu_factor(job->kind, &job->x, i, made, pivots, job->info + i, scratch))
+        return;
     lapack_copy(&job->x, i, job->size, made, job->rows);
     if (job->small)
         job->info[i] = job->small->lu(made, job->rows, pivots);
@@ -49,6 +51,8 @@ static PyObject *run_lu_factor(const native_kernel *kernel, PyObject *const *arg
     job.small = job.rows == job.columns ? lapack_small_of(&job, job.rows) : NULL;
     if (job.rows == job.columns)
         lapack_side_by_side(&job, lu_together, job.rows, lapack_count(&job.x));
+    job.by_products = job.shares_out = !job.lanes && lapack_lu_pays(job.kind, job.rows, job.columns);
+    job.scratch = job.by_products ? lapack_lu_scratch(job.kind, job.rows, job.columns) : 0;
     PyArrayObject *made[] = {lapack_new_matrices(&job.x, job.rows, job.columns, job.kind),
                              lapack_new_vectors(&job.x, job.least, NPY_INT32), lapack_new_vectors(&job.x, -1, NPY_INT32)};
     if (made[0] && made[1] && made[2]) {

@@ -1,4 +1,4 @@
-"""LU of large matrices by products, beside LAPACK's by way of the NumPy twins."""
+"""LU of large matrices, and inverses, by products, beside LAPACK's by way of the NumPy twins."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -144,3 +144,35 @@ def test_no_bit_depends_on_threads_or_the_batch(dtype, size):
         for made in callers.map(kernel("lu_factor")[0], [x] * 8):
             for one, other in zip(made, whole, strict=True):
                 np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n", [32, 33, 64, 100, 129, 260, 520])
+def test_inverses(dtype, n):
+    """The inverse times the matrix is the identity but for eps times the norms of both, in any layout, by itself and in a batch."""
+    run, given = kernel("inverse")[0], drawn(dtype, n, n)
+    for x in layouts(given):
+        made, info = run(x)
+        assert (made.dtype, made.shape, info.dtype, int(info)) == (given.dtype, (n, n), np.int32, 0)
+        error = np.linalg.norm(made.astype(float) @ given - np.eye(n))
+        assert error <= 3 * np.finfo(dtype).eps * np.linalg.norm(made) * np.linalg.norm(given)
+    batch, _ = run(np.broadcast_to(given, (2, n, n)))
+    for count in (1, 3):
+        tensorcore.set_num_threads(count)
+        for one in batch:
+            np.testing.assert_array_equal(run(given)[0], one)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("change", ["singular", "nan", "inf", "largest"])
+def test_inverses_that_are_not_there(dtype, change):
+    """Of a singular matrix, and of what is not finite, LAPACK's answers are given."""
+    x = drawn(dtype, 70, 70)
+    if change == "singular":
+        x[:, 40] = 0
+    elif change == "largest":
+        x[50] = np.finfo(dtype).max
+    else:
+        x[50, 3] = float(change)
+    for one, other in zip(*(run(x) for run in kernel("inverse")), strict=True):
+        np.testing.assert_allclose(one, other, 1e-3, 1e-6)

@@ -183,6 +183,38 @@ static void F(lu_solve_row)(const void *triangle, ptrdiff_t step, ptrdiff_t rows
         F(lu_solve_strip)(triangle, step, rows, at + c, other + c, line, 1);
 }
 
+/* The same by an upper triangle, from its last row to its first. */
+ALWAYS_INLINE void F(lu_upper_strip)(const REAL *triangle, ptrdiff_t step, ptrdiff_t rows, REAL *a, REAL *opposite, ptrdiff_t line,
+                                     int count) {
+    for (ptrdiff_t i = rows; i-- > 0;) {
+        const REAL by = triangle[i * (step + 1)], size = by < 0 ? -by : by, times = 1 / by;
+        V here[STRIP];
+#pragma GCC unroll 4
+        for (int v = 0; v < count; v++)
+            here[v] = F(load)(a + i * line + v * LANES);
+        for (ptrdiff_t k = i + 1; k < rows; k++)
+#pragma GCC unroll 4
+            for (int v = 0; v < count; v++)
+                here[v] += F(load)(opposite + k * line + v * LANES) * triangle[i * step + k];
+#pragma GCC unroll 4
+        for (int v = 0; v < count; v++) {
+            here[v] = size >= F(LEAST) && size <= 1 / F(LEAST) ? here[v] * times : here[v] / by;
+            F(store)(a + i * line + v * LANES, here[v]);
+            F(store)(opposite + i * line + v * LANES, -here[v]);
+        }
+    }
+}
+
+static void F(lu_upper_row)(const void *triangle, ptrdiff_t step, ptrdiff_t rows, ptrdiff_t columns, void *a, void *opposite,
+                            ptrdiff_t line) {
+    REAL *at = a, *other = opposite;
+    ptrdiff_t c = 0;
+    for (; c + (STRIP - 1) * (ptrdiff_t)LANES < columns; c += STRIP * LANES)
+        F(lu_upper_strip)(triangle, step, rows, at + c, other + c, line, STRIP);
+    for (; c < columns; c += LANES)
+        F(lu_upper_strip)(triangle, step, rows, at + c, other + c, line, 1);
+}
+
 static bool F(lu_is_finite)(const void *x, ptrdiff_t count) {
     const REAL *at = x;
     INT odd = 0;

@@ -131,6 +131,12 @@ bool lapack_lu_factor(lapack_kind kind, const lapack_matrices *x, npy_intp i, ch
 /* The inverse of matrix i in the same way, where it has one; the pivots are room for it. */
 bool lapack_lu_inverse(lapack_kind kind, const lapack_matrices *x, npy_intp i, char *made, int *pivots, char *scratch);
 
+/* Cholesky's factor of matrix i by products (lapack_cholesky.c), whose other triangle is not written. False where it is for LAPACK: it
+   is not positive definite, or there is no memory. */
+bool lapack_cholesky_pays(lapack_kind kind, npy_intp n);
+npy_intp lapack_cholesky_scratch(lapack_kind kind, npy_intp n);
+bool lapack_cholesky_factor(lapack_kind kind, bool upper, const lapack_matrices *x, npy_intp i, char *made, char *scratch);
+
 /* Right sides by a triangle of matrix i of x (lapack_triangular.c): whether so many are few enough; and `wide` of them, which lie column
    after column and become the answers, by the triangle or by it turned over, with room for a copy of the matrix. */
 bool lapack_few_pay(lapack_kind kind, npy_intp wide);

@@ -271,6 +271,11 @@ static bool is_nan(const lapack_job *job, const char *element) {
 
 static void cholesky_one(const lapack_job *job, npy_intp i, char *scratch) {
     char *made = at(job->made, job, i, (npy_intp)job->rows * job->rows);
+    if (job->by_products && lapack_cholesky_factor(job->kind, job->options[0] == 'U', &job->x, i, made, scratch)) {
+        job->info[i] = 0;
+        clear(job, made, job->options[0] == 'L');
+        return;
+    }
     lapack_copy(&job->x, i, job->size, made, job->rows);
     if (job->small)
         job->info[i] = job->small->cholesky(made, job->rows, job->options[0] == 'U');
@@ -298,6 +303,8 @@ static PyObject *run_cholesky(const native_kernel *kernel, PyObject *const *args
     job.options[0] = upper ? 'U' : 'L';
     job.small = lapack_small_of(&job, job.rows);
     lapack_side_by_side(&job, cholesky_together, job.rows, lapack_count(&job.x));
+    job.by_products = job.shares_out = !job.small && !job.lanes && lapack_cholesky_pays(job.kind, job.rows);
+    job.scratch = job.by_products ? lapack_cholesky_scratch(job.kind, job.rows) : 0;
     PyArrayObject *made[] = {lapack_new_matrices(&job.x, job.rows, job.rows, job.kind),
                              lapack_new_vectors(&job.x, -1, NPY_INT32)};
     if (made[0] && made[1]) {

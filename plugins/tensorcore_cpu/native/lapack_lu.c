@@ -72,7 +72,7 @@ static npy_intp cut(lu_work *work, lapack_kind kind, npy_intp rows, npy_intp col
     work->columns = columns;
     work->least = at_most(rows, columns);
     const npy_intp width = work->loops->width, line = LINE / work->size;
-    work->line = spread(work, columns + line); /* vectors of what lies behind the last panel begin anywhere */
+    work->line = spread(work, columns);
     work->step = spread(work, rows + work->loops->spare);
     const npy_intp sizes[] = {rows * work->line, width_of(work, work->least) * work->line, work->step * width,
                               width * width + line, inverse ? rows * work->line : 0};
@@ -117,11 +117,9 @@ static void change(lu_work *work, npy_intp k, npy_intp own, npy_intp begin, npy_
 
 static void factor(lu_work *work, npy_intp from, npy_intp to);
 
-/* The columns from which on a step's other pieces begin: behind the next block, if there is one, and where that is a narrow one,
-   behind what vectors of its rows reach. */
+/* The columns from which on a step's other pieces begin: behind the next block, if there is one. */
 static npy_intp others_of(const lu_blocks *of) {
-    const npy_intp next = at_most(of->k + of->width, of->work->least);
-    return next < at_most(of->to, of->work->least) ? at_most(next + of->width, of->to) : next;
+    return at_most(of->k + 2 * of->width, at_most(of->to, of->work->least));
 }
 
 static npy_intp pieces_of(const lu_blocks *of) { return (of->to - others_of(of) + PIECE - 1) / PIECE; }
@@ -139,7 +137,7 @@ static void step_body(void *context, npy_intp begin, npy_intp end) {
             change(work, k, next - k, after + (i - 1) * PIECE, at_most(after + i * PIECE, of->to));
         } else if (next < last) {
             change(work, k, next - k, next, after);
-            factor(work, next, at_most(after, last));
+            factor(work, next, after);
         }
 }
 

@@ -4,7 +4,7 @@
 
 #include "types.h"
 
-/* Matrices lie row after row here, `line` elements apart, with room for a vector behind each row. */
+/* Matrices lie row after row here, `line` elements apart. */
 typedef struct {
     ptrdiff_t width; /* the most columns of a panel */
     ptrdiff_t spare; /* rows of zeros behind those of a panel, at least */

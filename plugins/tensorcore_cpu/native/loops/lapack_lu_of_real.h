@@ -173,16 +173,6 @@ ALWAYS_INLINE void F(lu_solve_strip)(const REAL *triangle, ptrdiff_t step, ptrdi
     }
 }
 
-static void F(lu_solve_row)(const void *triangle, ptrdiff_t step, ptrdiff_t rows, ptrdiff_t columns, void *a, void *opposite,
-                            ptrdiff_t line) {
-    REAL *at = a, *other = opposite;
-    ptrdiff_t c = 0;
-    for (; c + (STRIP - 1) * (ptrdiff_t)LANES < columns; c += STRIP * LANES)
-        F(lu_solve_strip)(triangle, step, rows, at + c, other + c, line, STRIP);
-    for (; c < columns; c += LANES)
-        F(lu_solve_strip)(triangle, step, rows, at + c, other + c, line, 1);
-}
-
 /* The same by an upper triangle, from its last row to its first. */
 ALWAYS_INLINE void F(lu_upper_strip)(const REAL *triangle, ptrdiff_t step, ptrdiff_t rows, REAL *a, REAL *opposite, ptrdiff_t line,
                                      int count) {
@@ -205,14 +195,44 @@ ALWAYS_INLINE void F(lu_upper_strip)(const REAL *triangle, ptrdiff_t step, ptrdi
     }
 }
 
+/* The last columns, fewer than a vector: what is behind them is others'. */
+static void F(lu_solve_rest)(const REAL *triangle, ptrdiff_t step, ptrdiff_t rows, ptrdiff_t columns, REAL *a, REAL *opposite,
+                             ptrdiff_t line, bool upper) {
+    REAL here[WIDTH * LANES] = {0}, other[WIDTH * LANES];
+    for (ptrdiff_t i = 0; i < rows; i++)
+        memcpy(here + i * LANES, a + i * line, (size_t)columns * sizeof(REAL));
+    if (upper)
+        F(lu_upper_strip)(triangle, step, rows, here, other, LANES, 1);
+    else
+        F(lu_solve_strip)(triangle, step, rows, here, other, LANES, 1);
+    for (ptrdiff_t i = 0; i < rows; i++) {
+        memcpy(a + i * line, here + i * LANES, (size_t)columns * sizeof(REAL));
+        memcpy(opposite + i * line, other + i * LANES, (size_t)columns * sizeof(REAL));
+    }
+}
+
+static void F(lu_solve_row)(const void *triangle, ptrdiff_t step, ptrdiff_t rows, ptrdiff_t columns, void *a, void *opposite,
+                            ptrdiff_t line) {
+    REAL *at = a, *other = opposite;
+    ptrdiff_t c = 0;
+    for (; c + STRIP * (ptrdiff_t)LANES <= columns; c += STRIP * LANES)
+        F(lu_solve_strip)(triangle, step, rows, at + c, other + c, line, STRIP);
+    for (; c + (ptrdiff_t)LANES <= columns; c += LANES)
+        F(lu_solve_strip)(triangle, step, rows, at + c, other + c, line, 1);
+    if (c < columns)
+        F(lu_solve_rest)(triangle, step, rows, columns - c, at + c, other + c, line, false);
+}
+
 static void F(lu_upper_row)(const void *triangle, ptrdiff_t step, ptrdiff_t rows, ptrdiff_t columns, void *a, void *opposite,
                             ptrdiff_t line) {
     REAL *at = a, *other = opposite;
     ptrdiff_t c = 0;
-    for (; c + (STRIP - 1) * (ptrdiff_t)LANES < columns; c += STRIP * LANES)
+    for (; c + STRIP * (ptrdiff_t)LANES <= columns; c += STRIP * LANES)
         F(lu_upper_strip)(triangle, step, rows, at + c, other + c, line, STRIP);
-    for (; c < columns; c += LANES)
+    for (; c + (ptrdiff_t)LANES <= columns; c += LANES)
         F(lu_upper_strip)(triangle, step, rows, at + c, other + c, line, 1);
+    if (c < columns)
+        F(lu_solve_rest)(triangle, step, rows, columns - c, at + c, other + c, line, true);
 }
 
 static bool F(lu_is_finite)(const void *x, ptrdiff_t count) {

@@ -313,10 +313,10 @@ def test_blas_has_one_thread_for_matrices_that_are_not_huge():
     found = blas._lapack() | {name: ctypes.cast(one, ctypes.c_void_p).value for name, one in addresses.items()}
     try:
         native._library.lapack_finder(lambda: found)
-        agree("lu_factor", drawn("d", 4, 40, 40))
+        agree("lu_factor", drawn("D", 4, 40, 40))
         assert told == [1, 3]
         now[0] = 1
-        agree("lu_factor", drawn("d", 40, 40))
+        agree("lu_factor", drawn("D", 40, 40))
         assert told == [1, 3]
     finally:
         blas.prepare(native._library)

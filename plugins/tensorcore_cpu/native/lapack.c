@@ -346,7 +346,7 @@ PyObject *lapack_finish(lapack_job *job, npy_intp count, double work, PyArrayObj
     for (int i = 0; i < arrays; i++)
         good = good && made[i];
     const int threads = native_threads();
-    const bool calls = good && !job->small && !job->lanes && !job->lines && !job->calls_none && !job->shares_out && get_threads;
+    const bool calls = good && !job->small && !job->lanes && !job->calls_none && !job->shares_out && get_threads;
     const bool shares = calls && begin_calls(work) > 1; /* threads that each ask for threads wait for one another */
     const bool whole = (count == 1 && work >= WHOLE) || (shares && work * (double)count >= WORK);
     const bool alone = job->shares_out ? threads == 1 || count < threads : whole;

@@ -52,8 +52,7 @@ struct lapack_job {
     bool by_products; /* reflections by lapack_qr.c, */
     bool shares_out;  /* and nothing by LAPACK: many matrices are shared out, and of few the products */
     const lapack_small_real *small; /* the loops over one matrix, NULL where LAPACK's routine runs, */
-    const lapack_small_real *lanes; /* over a group, where `together` is, */
-    const lapack_small_real *lines; /* and over one right side after the other */
+    const lapack_small_real *lanes; /* and over a group, where `together` is */
     lapack_room room;
     npy_intp scratch;
     bool failed;
@@ -122,6 +121,27 @@ bool lapack_qr_solve(lapack_kind kind, npy_intp n, npy_intp others, const char *
                      char *scratch);
 /* x by R, or by R turned over. */
 void lapack_qr_by_r(lapack_kind kind, npy_intp n, const char *a, npy_intp line, bool turned, char *x);
+
+/* LU of a real matrix by products (lapack_lu.c): whether it is faster than LAPACK's; the bytes it works in; and getrf of matrix i of a batch
+   into columns that lie side by side. False where the matrix is for LAPACK: something is not finite, or there is no memory. */
+bool lapack_lu_pays(lapack_kind kind, npy_intp rows, npy_intp columns);
+npy_intp lapack_lu_scratch(lapack_kind kind, npy_intp rows, npy_intp columns, bool inverse);
+bool lapack_lu_factor(lapack_kind kind, const lapack_matrices *x, npy_intp i, char *made, int *pivots, int *info, char *scratch);
+
+/* The inverse of matrix i in the same way, where it has one; the pivots are room for it. */
+bool lapack_lu_inverse(lapack_kind kind, const lapack_matrices *x, npy_intp i, char *made, int *pivots, char *scratch);
+
+/* Cholesky's factor of matrix i by products (lapack_cholesky.c), whose other triangle is not written. False where it is for LAPACK: it
+   is not positive definite, or there is no memory. */
+bool lapack_cholesky_pays(lapack_kind kind, npy_intp n);
+npy_intp lapack_cholesky_scratch(lapack_kind kind, npy_intp n);
+bool lapack_cholesky_factor(lapack_kind kind, bool upper, const lapack_matrices *x, npy_intp i, char *made, char *scratch);
+
+/* Right sides by a triangle of matrix i of x (lapack_triangular.c): whether so many are few enough; and `wide` of them, which lie column
+   after column and become the answers, by the triangle or by it turned over, with room for a copy of the matrix. */
+bool lapack_few_pay(lapack_kind kind, npy_intp wide);
+void lapack_solve_few(const lapack_job *job, npy_intp i, bool upper, bool turned, bool unit, char *made, npy_intp wide,
+                      char *scratch);
 
 bool lapack_bool(PyObject *object, bool *value);
 enum { LAPACK_UPPER, LAPACK_LEFT, LAPACK_UNIT, LAPACK_HERMITIAN, LAPACK_WAY, LAPACK_ROWS, LAPACK_TRANSPOSE, LAPACK_FULL,

@@ -29,6 +29,8 @@ enum { ALONE = 32 }; /* rows of a matrix whose right sides are solved one by one
 static void lu_one(const lapack_job *job, npy_intp i, char *scratch) {
     char *made = at(job->made, job, i, (npy_intp)job->rows * job->columns);
     int *pivots = job->pivots + i * job->least;
+    if (job->by_products && lapack_lu_factor(job->kind, &job->x, i, made, pivots, job->info + i, scratch))
+        return;
     lapack_copy(&job->x, i, job->size, made, job->rows);
     if (job->small)
         job->info[i] = job->small->lu(made, job->rows, pivots);
@@ -49,6 +51,8 @@ static PyObject *run_lu_factor(const native_kernel *kernel, PyObject *const *arg
     job.small = job.rows == job.columns ? lapack_small_of(&job, job.rows) : NULL;
     if (job.rows == job.columns)
         lapack_side_by_side(&job, lu_together, job.rows, lapack_count(&job.x));
+    job.by_products = job.shares_out = !job.lanes && lapack_lu_pays(job.kind, job.rows, job.columns);
+    job.scratch = job.by_products ? lapack_lu_scratch(job.kind, job.rows, job.columns, false) : 0;
     PyArrayObject *made[] = {lapack_new_matrices(&job.x, job.rows, job.columns, job.kind),
                              lapack_new_vectors(&job.x, job.least, NPY_INT32), lapack_new_vectors(&job.x, -1, NPY_INT32)};
     if (made[0] && made[1] && made[2]) {
@@ -69,13 +73,42 @@ static int *pivots_at(const lapack_matrices *pivots, npy_intp i, int *scratch) {
     return scratch;
 }
 
+/* Rows of the right sides change places, forwards or back. */
+static void swap_rows(const lapack_job *job, const int *pivots, bool back, char *made) {
+    const npy_intp n = job->rows;
+    for (npy_intp c = 0; c < job->wide; c++)
+        for (npy_intp step = 0; step < n; step++) {
+            const npy_intp k = back ? n - 1 - step : step, other = pivots[k] - 1;
+            if (job->kind == LAPACK_F32) {
+                float *const column = (float *)made + c * n, was = column[k];
+                column[k] = column[other];
+                column[other] = was;
+            } else {
+                double *const column = (double *)made + c * n, was = column[k];
+                column[k] = column[other];
+                column[other] = was;
+            }
+        }
+}
+
 /* LU's and LDL's: x are the factors, y the right sides, z the swaps. */
 static void factors_one(const lapack_job *job, npy_intp i, char *scratch) {
     int line, info;
     char *made = at(job->made, job, i, (npy_intp)job->rows * job->wide);
     lapack_copy(&job->y, i, job->size, made, job->rows);
     int *pivots = pivots_at(&job->z, i, (int *)scratch);
-    const char *factors = lapack_columns(&job->x, i, job->size, scratch + ((size_t)job->rows * 4 + 15) / 16 * 16, &line);
+    char *const room = scratch + ((size_t)job->rows * 4 + 15) / 16 * 16;
+    if (job->by_products) {
+        const bool turned = job->options[0] != 'N';
+        if (!turned)
+            swap_rows(job, pivots, false, made);
+        lapack_solve_few(job, i, turned, turned, !turned, made, job->wide, room);
+        lapack_solve_few(job, i, !turned, turned, turned, made, job->wide, room);
+        if (turned)
+            swap_rows(job, pivots, true, made);
+        return;
+    }
+    const char *factors = lapack_columns(&job->x, i, job->size, room, &line);
     if (job->small)
         job->small->lu_solve(factors, line, job->rows, job->options[0] != 'N', pivots, made, job->wide);
     else
@@ -102,6 +135,7 @@ static PyObject *solve_by(lapack_job *job, PyObject *const *args) {
     job->small = job->routine == GETRS ? lapack_small_of(job, job->rows) : NULL;
     if (job->routine == GETRS)
         lapack_side_by_side(job, factors_together, job->rows, count);
+    job->by_products = job->shares_out = job->routine == GETRS && !job->small && !job->lanes && lapack_few_pay(job->kind, job->wide);
     job->scratch = job->rows * 4 + 16 + (npy_intp)job->rows * job->rows * job->size;
     PyArrayObject *made = lapack_new_matrices(&job->x, job->rows, job->wide, job->kind);
     job->made = made ? PyArray_BYTES(made) : NULL;
@@ -171,6 +205,10 @@ static void inverse_one(const lapack_job *job, npy_intp i, char *scratch) {
         job->small->lu_inverse(rest, (int)n, pivots, made);
         return;
     }
+    if (job->by_products && lapack_lu_inverse(job->kind, &job->x, i, made, pivots, rest)) {
+        job->info[i] = 0;
+        return;
+    }
     lapack_copy(&job->x, i, job->size, made, n);
     LAPACK(GETRF, job->kind)(&job->rows, &job->rows, made, &job->rows, pivots, job->info + i);
     if (!job->info[i]) {
@@ -206,7 +244,10 @@ static PyObject *run_inverse(const native_kernel *kernel, PyObject *const *args,
         lapack_room_keep(&job, &answer, 0, 0);
     }
     const npy_intp square = (npy_intp)job.rows * job.rows;
-    job.scratch = job.rows * 4 + 16 + (job.room.work > square ? job.room.work : square) * job.size;
+    job.scratch = (job.room.work > square ? job.room.work : square) * job.size;
+    job.by_products = job.shares_out = !job.small && !job.lanes && lapack_lu_pays(job.kind, job.rows, job.rows);
+    const npy_intp products = job.by_products ? lapack_lu_scratch(job.kind, job.rows, job.rows, true) : 0;
+    job.scratch = (job.scratch > products ? job.scratch : products) + job.rows * 4 + 16;
     PyArrayObject *made[] = {lapack_new_matrices(&job.x, job.rows, job.rows, job.kind),
                              lapack_new_vectors(&job.x, -1, NPY_INT32)};
     if (made[0] && made[1]) {
@@ -230,6 +271,11 @@ static bool is_nan(const lapack_job *job, const char *element) {
 
 static void cholesky_one(const lapack_job *job, npy_intp i, char *scratch) {
     char *made = at(job->made, job, i, (npy_intp)job->rows * job->rows);
+    if (job->by_products && lapack_cholesky_factor(job->kind, job->options[0] == 'U', &job->x, i, made, scratch)) {
+        job->info[i] = 0;
+        clear(job, made, job->options[0] == 'L');
+        return;
+    }
     lapack_copy(&job->x, i, job->size, made, job->rows);
     if (job->small)
         job->info[i] = job->small->cholesky(made, job->rows, job->options[0] == 'U');
@@ -257,6 +303,8 @@ static PyObject *run_cholesky(const native_kernel *kernel, PyObject *const *args
     job.options[0] = upper ? 'U' : 'L';
     job.small = lapack_small_of(&job, job.rows);
     lapack_side_by_side(&job, cholesky_together, job.rows, lapack_count(&job.x));
+    job.by_products = job.shares_out = !job.small && !job.lanes && lapack_cholesky_pays(job.kind, job.rows);
+    job.scratch = job.by_products ? lapack_cholesky_scratch(job.kind, job.rows) : 0;
     PyArrayObject *made[] = {lapack_new_matrices(&job.x, job.rows, job.rows, job.kind),
                              lapack_new_vectors(&job.x, -1, NPY_INT32)};
     if (made[0] && made[1]) {

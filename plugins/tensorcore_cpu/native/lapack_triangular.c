@@ -1,73 +1,58 @@
-/* Systems with a triangle: column by column, by products, or by BLAS with a share of the columns on each thread. */
-#include "gemm.h"
+/* Systems with a triangle: a few right sides by loops of our own, others by BLAS with a share of the columns on each thread. */
 #include "lapack.h"
+#include "lapack_triangle.h"
 
 #include <limits.h>
 #include <string.h>
 
+DECLARE_LOOPS(lapack_triangle_loops, lapack_triangle_loops);
+
 enum {
-    FEW = 2,     /* right sides that a triangle is read for by itself; */
-    SOME = 32,   /* and up to which so many rows are worth products: */
-    LARGE = 384,
-    SHARE = 16,  /* right sides, of which a thread takes a multiple */
-    ALONE = 32,  /* rows of a matrix whose batch of right sides is solved one by one; for larger ones NumPy's kernel joins their columns */
+    FEW = 2,               /* right sides for which turning over a batch of triangles does not pay */
+    SOME = 32,             /* right sides up to which loops of our own are faster than BLAS */
+    SHARED_WORK = 1 << 21, /* twice the multiplications that are worth a second thread: half of a square is a triangle */
+    SHARE = 16,            /* right sides, of which a thread takes a multiple */
+    ALONE = 32,            /* rows of a matrix whose batch of right sides is solved one by one; NumPy's joins larger ones */
 };
 
 static char *at(char *made, const lapack_job *job, npy_intp i, npy_intp elements) { return made + i * elements * job->size; }
 
-static native_type type_of(const lapack_job *job) { return job->kind == LAPACK_F32 ? TYPE_F32 : TYPE_F64; }
-
-/* A triangle whose rows (`by_rows`), or columns, are `step` elements apart, right sides that become the answers, and room for as many. */
+/* Right sides beside one another, of which threads take some each. */
 typedef struct {
-    const lapack_job *job;
-    const char *a;
-    npy_intp step;
-    bool by_rows;
-    char *made, *room;
-} triangle;
+    const lapack_triangle *of;
+    const lapack_triangle_real *loops;
+    char *made;
+    npy_intp size;
+} few_sides;
 
-/* `count` rows from `first` on of all right sides: to the room, or back. */
-static void move_rows(const triangle *of, npy_intp first, npy_intp count, bool back) {
-    const npy_intp bytes = count * of->job->size;
-    for (npy_intp j = 0; j < of->job->wide; j++) {
-        char *const there = of->made + (j * of->job->rows + first) * of->job->size, *const here = of->room + j * bytes;
-        memcpy(back ? there : here, back ? here : there, (size_t)bytes);
-    }
+static void solve_few(void *context, npy_intp begin, npy_intp end) {
+    const few_sides *sides = context;
+    sides->loops->solve(sides->of, sides->made + begin * sides->of->n * sides->size, sides->of->n, end - begin);
 }
 
-/* What lies in the room becomes its opposite. */
-static void turn_signs(const triangle *of, npy_intp count) {
-    for (npy_intp k = 0; k < count * of->job->wide; k++)
-        if (of->job->kind == LAPACK_F32)
-            ((float *)of->room)[k] *= -1;
-        else
-            ((double *)of->room)[k] *= -1;
+bool lapack_few_pay(lapack_kind kind, npy_intp wide) { return wide <= SOME && !lapack_complex(kind); }
+
+/* Of a matrix whose rows, or columns, lie side by side. */
+static void solve_lying(const lapack_job *job, const char *data, npy_intp step, bool by_rows, bool upper, bool unit, char *made,
+                        npy_intp wide) {
+    const npy_intp n = job->rows;
+    const lapack_triangle of = {data, step / job->size, n, by_rows, upper, unit};
+    few_sides sides = {&of, &PICK(lapack_triangle_loops)->real[job->kind], made, job->size};
+    const npy_intp group = sides.loops->group, groups = SHARED_WORK / (n * n * group) + 1;
+    native_parallel(wide, groups * group, solve_few, &sides);
 }
 
-/* Half of the rows, what they take from the others by a product, and the others; a few by substitution. False where there is no memory. */
-static bool solve_rows(const triangle *of, npy_intp first, npy_intp count) {
-    const lapack_job *job = of->job;
-    const npy_intp n = job->rows, size = job->size, step = of->step;
-    const bool upper = job->options[1] == 'U';
-    if (count <= LAPACK_SMALL) {
-        move_rows(of, first, count, false);
-        lapack_loops_of(job->kind)->triangular(of->a + first * (step + 1) * size, (int)step, (int)count, upper != of->by_rows,
-                                               of->by_rows, job->options[2] == 'U', of->room, job->wide);
-        move_rows(of, first, count, true);
-        return true;
+void lapack_solve_few(const lapack_job *job, npy_intp i, bool upper, bool turned, bool unit, char *made, npy_intp wide,
+                      char *scratch) {
+    const npy_intp row = job->x.row, column = job->x.column, size = job->size;
+    if (row == size && column % size == 0)
+        solve_lying(job, lapack_at(&job->x, i), column, turned, upper != turned, unit, made, wide);
+    else if (column == size && row % size == 0)
+        solve_lying(job, lapack_at(&job->x, i), row, !turned, upper != turned, unit, made, wide);
+    else {
+        lapack_copy(&job->x, i, size, scratch, job->rows);
+        solve_lying(job, scratch, job->rows * size, turned, upper != turned, unit, made, wide);
     }
-    const npy_intp half = (count / 2 + LAPACK_SMALL - 1) / LAPACK_SMALL * LAPACK_SMALL, own = upper ? count - half : half;
-    const npy_intp known = upper ? first + half : first, next = upper ? first : first + half;
-    if (!solve_rows(of, known, own))
-        return false;
-    move_rows(of, known, own, false);
-    turn_signs(of, own);
-    char *const others = of->made + next * size;
-    const gemm_job product = {
-        .rows = job->wide, .columns = count - own, .inner = own, .left = of->room, .left_row = own, .left_inner = 1,
-        .right = of->a + (of->by_rows ? next * step + known : known * step + next) * size, .right_inner = of->by_rows ? 1 : step,
-        .right_column = of->by_rows ? step : 1, .before = others, .before_row = n, .made = others, .made_row = n};
-    return gemm_run(type_of(job), &product) && solve_rows(of, next, count - own);
 }
 
 /* Columns of the right sides by BLAS. */
@@ -90,29 +75,36 @@ static void solve_columns(void *context, npy_intp begin, npy_intp end) {
                             call->made + begin * call->rows * job->size, &call->rows);
 }
 
+/* From the right it is the triangle turned over, and rows of right sides. */
+static void triangular_few(const lapack_job *job, npy_intp i, char *made, char *scratch) {
+    const npy_intp n = job->rows, rows = job->y.rows, size = job->size;
+    const bool upper = job->options[1] == 'U', unit = job->options[2] == 'U';
+    if (job->options[0] == 'L') {
+        lapack_copy(&job->y, i, size, made, rows);
+        lapack_solve_few(job, i, upper, false, unit, made, job->wide, scratch);
+        return;
+    }
+    char *const turned = scratch + n * n * size;
+    const lapack_matrices y = {.data = lapack_at(&job->y, i), .rows = n, .columns = rows, .row = job->y.column,
+                               .column = job->y.row};
+    lapack_copy(&y, 0, size, turned, n);
+    lapack_solve_few(job, i, upper, true, unit, turned, rows, scratch);
+    const lapack_matrices back = {.data = turned, .rows = rows, .columns = n, .row = n * size, .column = size};
+    lapack_copy(&back, 0, size, made, rows);
+}
+
 static void triangular_one(const lapack_job *job, npy_intp i, char *scratch) {
     int line;
     char *made = at(job->made, job, i, (npy_intp)job->wide * (int)job->y.rows);
     const int rows = (int)job->y.rows;
+    if (job->by_products) {
+        triangular_few(job, i, made, scratch);
+        return;
+    }
     lapack_copy(&job->y, i, job->size, made, rows);
     const bool by_rows = job->x.column == job->size, by_columns = job->x.row == job->size;
     const npy_intp step = by_rows ? job->x.row : job->x.column;
     const bool lies = (by_rows || by_columns) && step % job->size == 0 && step / job->size < INT_MAX;
-    if (job->lines && lies) {
-        for (int c = 0; c < job->wide; c++)
-            job->lines->triangular_line(lapack_at(&job->x, i), step / job->size, rows, by_rows, job->options[1] == 'U', job->options[2] == 'U',
-                                        made + (npy_intp)c * rows * job->size);
-        return;
-    }
-    if (job->by_products) {
-        if (!lies)
-            lapack_copy(&job->x, i, job->size, scratch, rows);
-        const triangle of = {job, lies ? lapack_at(&job->x, i) : scratch, lies ? step / job->size : rows, lies && by_rows, made,
-                             scratch + (npy_intp)rows * rows * job->size};
-        if (solve_rows(&of, 0, rows))
-            return;
-        lapack_copy(&job->y, i, job->size, made, rows);
-    }
     blas_call call = {job, NULL, made, 0, rows, {job->options[0], job->options[1], job->options[2], 'N'}};
     if (!job->small && by_rows && lies && step >= job->rows * job->size) { /* one turned over */
         call.options[1] = call.options[1] == 'U' ? 'L' : 'U';
@@ -154,12 +146,11 @@ static PyObject *run_solve_triangular(const native_kernel *kernel, PyObject *con
     job.options[2] = unit ? 'U' : 'N';
     job.wide = (int)job.y.columns;
     job.small = left ? lapack_small_of(&job, job.rows) : NULL;
-    job.lines = left && !job.small && job.wide <= FEW ? lapack_loops_of(job.kind) : NULL;
-    if (job.small || (left && !job.lines && count >= LAPACK_LANES)) /* what is turned over is worth it where there is more to do with it */
+    const npy_intp sides = left ? job.y.columns : job.y.rows;
+    if (job.small || (left && job.wide > FEW && count >= LAPACK_LANES)) /* what is turned over is used several times */
         lapack_side_by_side(&job, triangular_together, job.rows, count);
-    job.by_products = job.shares_out = left && !job.lines && !job.lanes && job.rows >= LARGE && job.wide <= SOME && !lapack_complex(job.kind) &&
-                                       !gemm_real(type_of(&job))->slower_than_blas;
-    job.scratch = ((npy_intp)job.rows + (job.by_products ? job.wide : 0)) * job.rows * job.size;
+    job.by_products = job.shares_out = !job.small && !job.lanes && lapack_few_pay(job.kind, sides);
+    job.scratch = (npy_intp)job.rows * (job.rows + (job.by_products && !left ? sides : 0)) * job.size;
     PyArrayObject *made = lapack_new_matrices(&job.x, job.y.rows, job.wide, job.kind);
     job.made = made ? PyArray_BYTES(made) : NULL;
     return lapack_finish(&job, count, (double)job.rows * job.y.rows * job.wide, &made, 1, 1);

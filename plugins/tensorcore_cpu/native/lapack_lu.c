@@ -1,0 +1,252 @@
+/* LU of large real matrices in blocks, so that most of its work is products of matrices: a panel of columns is factored by loops of
+   its own, and what lies behind it changes by its rows of U, which the panel's triangle gives, and one product (Golub and Van Loan,
+   Matrix Computations, 3.2.11 and 3.4.1). Matrices lie row after row meanwhile, so that what is swapped lies side by side. The next
+   panel's columns come first, and it is factored while other threads take what is behind it. */
+#include "gemm.h"
+#include "lapack.h"
+#include "lapack_lu.h"
+
+#include <string.h>
+
+DECLARE_LOOPS(lapack_lu_loops, lapack_lu_loops);
+
+enum {
+    LEAST = 32,         /* rows and columns from which on this is faster, */
+    TALL = 32,          /* and how many times as many rows as columns end that: panels are all there is then */
+    PIECE = 128,        /* columns behind a panel that are changed at once */
+    INVERTED = 64,      /* columns of an inverse that are made at once */
+    NEARBY = 1024,      /* bytes between rows, or any number of times so many, that make them fall on one another */
+    LINE = 64,          /* bytes of a line of memory */
+    COPIED = 1 << 15,   /* elements that are worth a second thread to copy them */
+    SHARED = 1 << 23,   /* rows times columns times steps that are worth a second thread at all */
+    LARGE = 512,        /* columns past which blocks are wider than a panel: what is behind them comes from memory less often, */
+    LARGER = 1024,      /* and past which still wider, while one thread's panels are little beside the products of others */
+    WIDE = 64,
+    WIDER = 128,
+};
+
+typedef struct {
+    const lapack_lu_real *loops;
+    native_type type;
+    npy_intp size, rows, columns, least, line, step;
+    char *a, *opposite, *panel, *top, *inverse; /* parts of the scratch */
+    const lapack_matrices *x;
+    npy_intp matrix;
+    char *made;
+    int *pivots, info;
+    _Atomic bool failed;
+} lu_work;
+
+/* Columns [from, to), in blocks of `width`, of which the one from k on is made. */
+typedef struct {
+    lu_work *work;
+    npy_intp from, to, width, k;
+} lu_blocks;
+
+static npy_intp at_most(npy_intp a, npy_intp b) { return a < b ? a : b; }
+static npy_intp rounded(npy_intp count, npy_intp unit) { return (count + unit - 1) / unit * unit; }
+static native_type type_of(lapack_kind kind) { return kind == LAPACK_F32 ? TYPE_F32 : TYPE_F64; }
+
+bool lapack_lu_pays(lapack_kind kind, npy_intp rows, npy_intp columns) {
+    return !lapack_complex(kind) && at_most(rows, columns) >= LEAST && rows <= TALL * columns &&
+           !gemm_real(type_of(kind))->slower_than_blas;
+}
+
+/* Elements from line to line for so many, which do not fall on one another. */
+static npy_intp spread(const lu_work *work, npy_intp count) {
+    const npy_intp line = LINE / work->size, whole = rounded(count, line);
+    return whole + (whole * work->size % NEARBY ? 0 : line);
+}
+
+/* Columns of a block of so many. */
+static npy_intp width_of(const lu_work *work, npy_intp columns) {
+    return columns > LARGER ? WIDER : columns > LARGE ? WIDE : work->loops->width;
+}
+
+/* The parts: the matrix, opposites of a block row, what belongs to a panel, and, for an inverse, as large a matrix. */
+static npy_intp cut(lu_work *work, lapack_kind kind, npy_intp rows, npy_intp columns, bool inverse, char *scratch) {
+    work->loops = &PICK(lapack_lu_loops)->real[kind];
+    work->type = type_of(kind);
+    work->size = TYPE_SIZE[work->type];
+    work->rows = rows;
+    work->columns = columns;
+    work->least = at_most(rows, columns);
+    const npy_intp width = work->loops->width, line = LINE / work->size;
+    work->line = spread(work, columns);
+    work->step = spread(work, rows + work->loops->spare);
+    const npy_intp sizes[] = {rows * work->line, width_of(work, work->least) * work->line, work->step * width,
+                              width * width + line, inverse ? rows * work->line : 0};
+    char **const parts[] = {&work->a, &work->opposite, &work->panel, &work->top, &work->inverse};
+    npy_intp total = 0;
+    scratch = scratch ? scratch + -(uintptr_t)scratch % LINE : NULL;
+    for (int i = 0; i < 5; i++) {
+        *parts[i] = scratch ? scratch + total * work->size : NULL;
+        total += rounded(sizes[i], line);
+    }
+    return total * work->size + LINE;
+}
+
+npy_intp lapack_lu_scratch(lapack_kind kind, npy_intp rows, npy_intp columns, bool inverse) {
+    lu_work work;
+    return cut(&work, kind, rows, columns, inverse, NULL);
+}
+
+static char *at(const lu_work *work, npy_intp row, npy_intp column) { return work->a + (row * work->line + column) * work->size; }
+
+/* Columns [begin, end) behind a block of `own`: rows are swapped, those beside it become rows of U, and those below change. */
+static void change(lu_work *work, npy_intp k, npy_intp own, npy_intp begin, npy_intp end) {
+    const npy_intp width = work->loops->width;
+    work->loops->swap(at(work, k, begin), work->line, end - begin, work->pivots + k, own, (int)k + 1);
+    for (npy_intp first = k, count; first < k + own; first += count) {
+        count = at_most(width, k + own - first);
+        const npy_intp next = first + count;
+        const bool last = next == k + own; /* then the product is one of all rows of the block */
+        const npy_intp done = last ? k : first, below = last ? work->rows : k + own;
+        char *const opposite = work->opposite + ((first - k) * work->line + begin) * work->size;
+        char *const made = at(work, next, begin);
+        work->loops->solve(at(work, first, first), work->line, count, end - begin, at(work, first, begin), opposite, work->line);
+        const gemm_job job = {.rows = below - next, .columns = end - begin, .inner = next - done,
+                              .left = at(work, next, done), .left_row = work->line, .left_inner = 1,
+                              .right = work->opposite + ((done - k) * work->line + begin) * work->size,
+                              .right_inner = work->line, .right_column = 1,
+                              .before = made, .before_row = work->line, .made = made, .made_row = work->line};
+        if (job.rows && !gemm_run(work->type, &job))
+            work->failed = true;
+    }
+}
+
+static void factor(lu_work *work, npy_intp from, npy_intp to);
+
+/* The columns from which on a step's other pieces begin: behind the next block, if there is one. */
+static npy_intp others_of(const lu_blocks *of) {
+    return at_most(of->k + 2 * of->width, at_most(of->to, of->work->least));
+}
+
+static npy_intp pieces_of(const lu_blocks *of) { return (of->to - others_of(of) + PIECE - 1) / PIECE; }
+
+/* Pieces of a step: first the next block, then other columns behind the one at hand, and, last, rows that are swapped before it. */
+static void step_body(void *context, npy_intp begin, npy_intp end) {
+    const lu_blocks *of = context;
+    lu_work *work = of->work;
+    const npy_intp k = of->k, last = at_most(of->to, work->least), next = at_most(k + of->width, last);
+    const npy_intp after = others_of(of), pieces = pieces_of(of);
+    for (npy_intp i = begin; i < end; i++)
+        if (i == pieces + 1) {
+            work->loops->swap(at(work, k, of->from), work->line, k - of->from, work->pivots + k, next - k, (int)k + 1);
+        } else if (i) {
+            change(work, k, next - k, after + (i - 1) * PIECE, at_most(after + i * PIECE, of->to));
+        } else if (next < last) {
+            change(work, k, next - k, next, after);
+            factor(work, next, after);
+        }
+}
+
+/* Columns [from, to), where all before them were taken away; rows are swapped in these columns alone. */
+static void factor(lu_work *work, npy_intp from, npy_intp to) {
+    const npy_intp width = width_of(work, at_most(to, work->least) - from);
+    if (to - from <= work->loops->width) {
+        const int info = work->loops->panel(at(work, from, from), work->line, work->rows - from, to - from, work->panel, work->step,
+                                            work->top, work->pivots + from, (int)from + 1);
+        if (info && !work->info)
+            work->info = (int)from + info;
+        return;
+    }
+    lu_blocks of = {work, from, to, width, from};
+    factor(work, from, at_most(from + width, at_most(to, work->least)));
+    const bool shared = work->rows * work->columns * work->least >= SHARED;
+    for (; of.k < at_most(to, work->least); of.k += width)
+        native_parallel(pieces_of(&of) + 2, shared ? 1 : pieces_of(&of) + 2, step_body, &of);
+}
+
+static void take_body(void *context, npy_intp begin, npy_intp end) {
+    lu_work *work = context;
+    const lapack_matrices *x = work->x;
+    const lapack_matrices rows = {.data = lapack_at(x, work->matrix) + begin * x->row, .rows = work->columns,
+                                  .columns = end - begin, .row = x->column, .column = x->row};
+    lapack_copy(&rows, 0, work->size, at(work, begin, 0), work->line);
+}
+
+/* Columns [begin, end) of a matrix that lies as the one at hand go where they belong. */
+static void give(lu_work *work, const char *from, npy_intp begin, npy_intp end) {
+    const lapack_matrices columns = {.data = (char *)from + begin * work->size, .rows = work->rows, .columns = end - begin,
+                                     .row = work->line * work->size, .column = work->size};
+    char *const made = work->made + begin * work->rows * work->size;
+    lapack_copy(&columns, 0, work->size, made, work->rows);
+    if (!work->loops->is_finite(made, (end - begin) * work->rows))
+        work->failed = true;
+}
+
+static void give_body(void *context, npy_intp begin, npy_intp end) {
+    lu_work *work = context;
+    give(work, work->a, begin, end);
+}
+
+static npy_intp grain(npy_intp other) { return rounded(COPIED / other + 1, LINE / 4); }
+
+bool lapack_lu_factor(lapack_kind kind, const lapack_matrices *x, npy_intp i, char *made, int *pivots, int *info, char *scratch) {
+    lu_work work = {.x = x, .matrix = i, .made = made, .pivots = pivots};
+    cut(&work, kind, x->rows, x->columns, false, scratch);
+    native_parallel(work.rows, grain(work.columns), take_body, &work);
+    factor(&work, 0, work.columns);
+    native_parallel(work.columns, grain(work.rows), give_body, &work);
+    *info = work.info;
+    return !work.failed;
+}
+
+/* A block of right sides from row k on by its triangle of L or U, and what that takes from rows [from, to). */
+static void eliminate(lu_work *work, npy_intp k, npy_intp from, npy_intp to, bool lower, char *columns, char *opposite,
+                      npy_intp wide) {
+    const npy_intp own = at_most(work->loops->width, work->rows - k), line = work->line;
+    char *const made = columns + from * line * work->size, *const block = columns + k * line * work->size;
+    (lower ? work->loops->solve : work->loops->solve_upper)(at(work, k, k), line, own, wide, block, opposite, line);
+    const gemm_job job = {.rows = to - from, .columns = wide, .inner = own,
+                          .left = at(work, from, k), .left_row = line, .left_inner = 1,
+                          .right = opposite, .right_inner = line, .right_column = 1,
+                          .before = made, .before_row = line, .made = made, .made_row = line};
+    if (job.rows && !gemm_run(work->type, &job))
+        work->failed = true;
+}
+
+/* Columns [begin, end) of the inverse of both factors: those of the identity by L, which are zeros above, and these by U. */
+static void invert(lu_work *work, npy_intp begin, npy_intp end) {
+    const npy_intp n = work->rows, width = work->loops->width, line = work->line, size = work->size, wide = end - begin;
+    char *const columns = work->inverse + begin * size, *const opposite = work->opposite + begin * size;
+    for (npy_intp i = 0; i < n; i++) {
+        memset(columns + i * line * size, 0, (size_t)(wide * size));
+        if (i >= begin && i < end && work->type == TYPE_F32)
+            ((float *)(columns + i * line * size))[i - begin] = 1;
+        else if (i >= begin && i < end)
+            ((double *)(columns + i * line * size))[i - begin] = 1;
+    }
+    const npy_intp first = begin / width * width, last = (n - 1) / width * width;
+    for (npy_intp k = first; k < n; k += width)
+        eliminate(work, k, at_most(k + width, n), n, true, columns, opposite, wide);
+    for (npy_intp k = last; k >= 0; k -= width)
+        eliminate(work, k, 0, k, false, columns, opposite, wide);
+}
+
+static void invert_body(void *context, npy_intp begin, npy_intp end) {
+    lu_work *work = context;
+    for (npy_intp i = begin; i < end; i++) {
+        const npy_intp from = i * INVERTED, to = at_most(from + INVERTED, work->columns);
+        invert(work, from, to);
+        give(work, work->inverse, from, to);
+    }
+}
+
+bool lapack_lu_inverse(lapack_kind kind, const lapack_matrices *x, npy_intp i, char *made, int *pivots, char *scratch) {
+    lu_work work = {.x = x, .matrix = i, .made = made, .pivots = pivots};
+    cut(&work, kind, x->rows, x->columns, true, scratch);
+    const npy_intp n = work.rows;
+    native_parallel(n, grain(n), take_body, &work);
+    factor(&work, 0, n);
+    for (npy_intp k = 0; k < n; k++) /* an infinite pivot has an inverse, which may be of a matrix without infinities */
+        work.failed = work.failed || !work.loops->is_finite(at(&work, k, 0), n);
+    if (work.info || work.failed)
+        return false;
+    const npy_intp pieces = (n + INVERTED - 1) / INVERTED;
+    native_parallel(pieces, n * n * n >= SHARED ? 1 : pieces, invert_body, &work);
+    for (npy_intp k = n; k-- > 0 && !work.failed;) /* rows that were swapped are columns that are swapped back */
+        work.loops->swap(made + k * n * work.size, n, n, pivots + k, 1, (int)k + 1);
+    return !work.failed;
+}

@@ -1,0 +1,28 @@
+/* Two diagonals from one real matrix, for its singular values. */
+#ifndef TENSORCORE_NATIVE_LAPACK_BIDIAGONAL_H
+#define TENSORCORE_NATIVE_LAPACK_BIDIAGONAL_H
+
+#include "types.h"
+
+/* Where the parts of the room lie, in elements, and how long they are: the matrix comes first, row after row and `line` apart. */
+typedef struct {
+    ptrdiff_t line;              /* of a row of the matrix, and of one of the vectors of the left side, */
+    ptrdiff_t left_line, left;   /* which begin at `left`; those of the right side are in the rows of the matrix */
+    ptrdiff_t diagonal, above;   /* of as many elements as there are columns, as have */
+    ptrdiff_t taus, right_taus;  /* the factors of the reflections */
+    ptrdiff_t rest, total;
+} lapack_bidiagonal_room;
+
+typedef struct {
+    lapack_bidiagonal_room (*room)(ptrdiff_t rows, ptrdiff_t columns, bool vectors);
+    /* A matrix of no fewer rows than columns, of which the rows alone are filled in: its diagonal, what is above that, and what both
+       are to be multiplied by. With vectors, vector k has what geqrf keeps of a reflection, from element k on for the left side, and
+       from k + 1 on for the right one. False where a number is not finite. */
+    bool (*bidiagonal)(void *room, ptrdiff_t rows, ptrdiff_t columns, bool vectors, double *power);
+} lapack_bidiagonal_real;
+
+typedef struct {
+    lapack_bidiagonal_real real[2]; /* float, double */
+} lapack_bidiagonal_loops;
+
+#endif

@@ -1,5 +1,6 @@
-/* Singular values of one real matrix: two diagonals by reflections of our own, their values by LAPACK's dqds, or their vectors by its
-   divide and conquer, and these times the reflections by products (Golub and Van Loan, Matrix Computations, 8.6). */
+/* Singular values of one real matrix: two diagonals by reflections of our own, their values by LAPACK's dqds, and their
+   vectors by sweeps that turn the product of the reflections, or by LAPACK's divide and conquer, and the reflections by products
+   of these (Golub and Van Loan, Matrix Computations, 8.6). */
 #include "lapack.h"
 #include "lapack_bidiagonal.h"
 
@@ -10,8 +11,10 @@ DECLARE_LOOPS(lapack_bidiagonal_loops, lapack_bidiagonal_loops);
 enum {
     LINE = 64,           /* bytes of a line of memory */
     LEAST = 9,           /* rows or columns from which on this is faster, */
-    LEAST_VECTORS = 48,  /* with vectors, */
-    MOST_BYTES = 1 << 23 /* and of a matrix up to which: a larger one comes from memory for each column */
+    LEAST_PRODUCTS = 16, /* those of reflections that are by products elsewhere, and here with fewer too, */
+    MOST_SWEPT = 192,    /* up to which vectors of float32 are found faster by sweeps than by divide and conquer, */
+    MOST_SWEPT_F64 = 128,
+    MOST_BYTES = 1 << 24 /* and of a matrix up to which: a larger one comes from memory for each column */
 };
 
 static const lapack_bidiagonal_real *loops_of(lapack_kind kind) { return &PICK(lapack_bidiagonal_loops)->real[kind]; }
@@ -23,19 +26,27 @@ static npy_intp rounded(npy_intp bytes) { return (bytes + LINE - 1) / LINE * LIN
 static npy_intp larger(npy_intp a, npy_intp b) { return a > b ? a : b; }
 
 bool lapack_bidiagonal_pays(lapack_kind kind, npy_intp rows, npy_intp columns, bool vectors) {
-    const npy_intp least = rows < columns ? rows : columns;
-    if (lapack_complex(kind) || least < (vectors ? LEAST_VECTORS : LEAST) || rows * columns * size_of(kind) > MOST_BYTES)
+    if (lapack_complex(kind) || rows < LEAST || columns < LEAST || rows * columns * size_of(kind) > MOST_BYTES)
         return false;
-    return !vectors || lapack_qr_pays(kind, rows, columns);
+    return !vectors || lapack_qr_pays(kind, larger(rows, LEAST_PRODUCTS), larger(columns, LEAST_PRODUCTS));
+}
+
+/* Whether vectors are found by sweeps; those that fill up a basis are left to products. */
+static bool is_swept(lapack_kind kind, npy_intp n, npy_intp left, npy_intp right) {
+    return n <= (kind == LAPACK_F32 ? MOST_SWEPT : MOST_SWEPT_F64) && left == n && right == n;
 }
 
 npy_intp lapack_bidiagonal_scratch(lapack_kind kind, npy_intp rows, npy_intp columns, bool vectors) {
     const npy_intp size = size_of(kind), most = larger(rows, columns), n = rows + columns - most;
-    const npy_intp matrix = LINE + rounded(loops_of(kind)->room(most, n, vectors).total * size);
+    const lapack_bidiagonal_room room = loops_of(kind)->room(most, n, vectors);
+    const npy_intp matrix = LINE + rounded(room.total * size);
     if (!vectors)
         return matrix + rounded(4 * n * size);
     const npy_intp lapacks = rounded((3 * n + 4) * n * size) + rounded(8 * n * (npy_intp)sizeof(int));
-    return matrix + larger(lapacks, lapack_qr_scratch(kind, most, n, most));
+    const npy_intp swept = rounded(n * room.left_line * size) + rounded(n * room.line * size);
+    const npy_intp sorted = larger(n * most * size, (2 * n + 1) * (npy_intp)sizeof(double));
+    const npy_intp reflected = lapack_qr_scratch(kind, most, n, most);
+    return matrix + (is_swept(kind, n, n, n) ? swept + larger(sorted, reflected) : 0) + larger(lapacks, reflected);
 }
 
 /* Ones on the diagonal of `columns` columns of `rows` each, and zeros elsewhere, but for the first n of both. */
@@ -56,8 +67,8 @@ static void put_identity(lapack_kind kind, npy_intp n, npy_intp rows, npy_intp c
 
 /* The vectors of one side, from those of the diagonals: the reflections by them (`left`), or them by the reflections' transpose.
    Reflections of the matrix's right side (`rights`) begin one element later. */
-static bool reflect(lapack_kind kind, const lapack_bidiagonal_room *room, npy_intp rows, npy_intp n, bool rights, bool left, char *x,
-                    npy_intp line, npy_intp others, char *matrix, char *scratch) {
+static bool reflect(lapack_kind kind, const lapack_bidiagonal_room *room, npy_intp rows, npy_intp n, bool rights, bool left,
+                    char *x, npy_intp line, npy_intp others, char *matrix, char *scratch) {
     const npy_intp size = size_of(kind), first = rights, length = rights ? n - 1 : rows, count = n - first;
     const npy_intp vectors_line = rights ? room->line : room->left_line;
     char *const vectors = matrix + (rights ? 1 : room->left) * size;
@@ -67,19 +78,95 @@ static bool reflect(lapack_kind kind, const lapack_bidiagonal_room *room, npy_in
            lapack_qr_times(kind, left, !left, length, count, others, vectors, vectors_line, from, line, scratch);
 }
 
+/* The product of the reflections of one side, whose columns are rows of whole vectors. */
+static bool product(lapack_kind kind, const lapack_bidiagonal_room *room, npy_intp n, bool rights, const lapack_vectors *made,
+                    char *matrix, char *scratch) {
+    const npy_intp size = size_of(kind), first = rights, line = rights ? room->line : room->left_line, count = n - first;
+    char *const vectors = matrix + (rights ? 1 : room->left) * size;
+    char *const taus = matrix + (rights ? room->right_taus : room->taus) * size, *const rows = made->rows;
+    memset(rows, 0, (size_t)(n * made->line * size));
+    if (rights)
+        put_identity(kind, 0, made->line, 1, rows);
+    return lapack_qr_triangles(kind, made->length - first, count, vectors, line, taus, scratch) &&
+           lapack_qr_product(kind, made->length - first, count, count, vectors, line, rows + first * (made->line + 1) * size,
+                             made->line, scratch);
+}
+
+/* Vectors in the order of their values: column after column, or row after row. */
+static void give(lapack_kind kind, npy_intp n, const lapack_vectors *from, const int *order, bool rows, char *to, char *scratch) {
+    const npy_intp size = size_of(kind), length = from->length;
+    const lapack_matrices sorted = {.data = scratch, .rows = n, .columns = length, .row = length * size, .column = size};
+    char *const made = rows ? scratch : to;
+    for (npy_intp k = 0; k < n; k++)
+        memcpy(made + k * length * size, (char *)from->rows + order[k] * from->line * size, (size_t)(length * size));
+    if (rows)
+        lapack_copy(&sorted, 0, size, to, n);
+}
+
+static double number_at(lapack_kind kind, const char *x, npy_intp k) {
+    return kind == LAPACK_F32 ? ((const float *)x)[k] : ((const double *)x)[k];
+}
+
+/* Values and vectors by sweeps. */
+static bool by_sweeps(lapack_kind kind, const lapack_bidiagonal_room *room, npy_intp most, npy_intp n, bool wide, char *matrix,
+                      char *work, char *u, char *vh) {
+    const npy_intp size = size_of(kind);
+    char *const diagonal = matrix + room->diagonal * size, *const above = matrix + room->above * size;
+    const lapack_vectors left = {work, room->left_line, most}, right = {work + rounded(n * room->left_line * size), room->line, n};
+    char *const rest = (char *)right.rows + rounded(n * room->line * size);
+    int order[MOST_SWEPT];
+    if (!product(kind, room, n, false, &left, matrix, rest) || !product(kind, room, n, true, &right, matrix, rest) ||
+        !loops_of(kind)->sweeps(n, diagonal, above, rest, &left, &right))
+        return false;
+    for (int k = 0; k < n; k++) {
+        const double value = number_at(kind, diagonal, k);
+        int place = k;
+        for (; place > 0 && number_at(kind, diagonal, order[place - 1]) < value; place--)
+            order[place] = order[place - 1];
+        order[place] = k;
+    }
+    for (npy_intp k = 0; k < n; k++) {
+        const double value = number_at(kind, diagonal, order[k]);
+        if (kind == LAPACK_F32)
+            ((float *)above)[k] = (float)value;
+        else
+            ((double *)above)[k] = value;
+    }
+    memcpy(diagonal, above, (size_t)(n * size));
+    give(kind, n, wide ? &right : &left, order, false, u, rest);
+    give(kind, n, wide ? &left : &right, order, true, vh, rest);
+    return true;
+}
+
+/* By divide and conquer. */
+static bool by_parts(lapack_kind kind, const lapack_bidiagonal_room *room, npy_intp most, int n, bool wide, char *matrix,
+                     char *work, char *u, npy_intp left, char *vh, npy_intp right) {
+    const npy_intp size = size_of(kind), rows = wide ? n : most, columns = wide ? most : n;
+    const int u_line = (int)rows, vh_line = (int)right;
+    int info, unused;
+    char *const diagonal = matrix + room->diagonal * size, *const above = matrix + room->above * size;
+    int *const ints = (int *)(work + rounded((3 * (npy_intp)n + 4) * n * size));
+    LAPACK(BDSDC, kind)(wide ? "L" : "U", "I", &n, diagonal, above, u, &u_line, vh, &vh_line, work, &unused, work, ints, &info);
+    if (info)
+        return false;
+    put_identity(kind, n, rows, left, u);
+    put_identity(kind, n, right, columns, vh);
+    return reflect(kind, room, most, n, wide, true, u, rows, left, matrix, work) &&
+           reflect(kind, room, most, n, !wide, false, vh, right, right, matrix, work);
+}
+
 bool lapack_bidiagonal_svd(lapack_kind kind, const lapack_matrices *x, npy_intp i, char *values, char *u, npy_intp left, char *vh,
                            npy_intp right, char *scratch) {
     const lapack_bidiagonal_real *loops = loops_of(kind);
     scratch += -(uintptr_t)scratch % LINE;
     const npy_intp size = size_of(kind), rows = x->rows, columns = x->columns, most = larger(rows, columns);
-    const int n = (int)(rows + columns - most), u_line = (int)rows, vh_line = (int)right;
+    const int n = (int)(rows + columns - most);
     const lapack_bidiagonal_room room = loops->room(most, n, u != NULL);
     const bool wide = rows < columns; /* the adjoint is factored then */
-    char *const diagonal = scratch + room.diagonal * size, *const above = scratch + room.above * size;
-    char *const work = scratch + rounded(room.total * size);
+    char *const diagonal = scratch + room.diagonal * size, *const work = scratch + rounded(room.total * size);
     lapack_matrices by_rows = *x;
     double power;
-    int info, unused;
+    int info;
     if (!wide) {
         by_rows.rows = columns;
         by_rows.columns = rows;
@@ -89,22 +176,18 @@ bool lapack_bidiagonal_svd(lapack_kind kind, const lapack_matrices *x, npy_intp 
     lapack_copy(&by_rows, i, size, scratch, room.line);
     if (!loops->bidiagonal(scratch, most, n, u != NULL, &power))
         return false;
-    if (!u)
-        LAPACK(LASQ1, kind)(&n, diagonal, above, work, &info);
-    else
-        LAPACK(BDSDC, kind)(wide ? "L" : "U", "I", &n, diagonal, above, u, &u_line, vh, &vh_line, work, &unused, work,
-                            (int *)(work + rounded((3 * (npy_intp)n + 4) * n * size)), &info);
-    if (info)
+    if (!u) {
+        LAPACK(LASQ1, kind)(&n, diagonal, scratch + room.above * size, work, &info);
+        if (info)
+            return false;
+    } else if (is_swept(kind, n, left, right) ? !by_sweeps(kind, &room, most, n, wide, scratch, work, u, vh)
+                                        : !by_parts(kind, &room, most, n, wide, scratch, work, u, left, vh, right)) {
         return false;
+    }
     for (npy_intp k = 0; k < n; k++)
         if (kind == LAPACK_F32)
             ((float *)values)[k] = (float)(((float *)diagonal)[k] * power);
         else
             ((double *)values)[k] = ((double *)diagonal)[k] * power;
-    if (!u)
-        return true;
-    put_identity(kind, n, rows, left, u);
-    put_identity(kind, n, right, columns, vh);
-    return reflect(kind, &room, most, n, wide, true, u, rows, left, scratch, work) &&
-           reflect(kind, &room, most, n, !wide, false, vh, right, right, scratch, work);
+    return true;
 }

@@ -13,12 +13,22 @@ typedef struct {
     ptrdiff_t rest, total;
 } lapack_bidiagonal_room;
 
+/* Vectors of one side as rows of whole vectors of the processor. */
+typedef struct {
+    void *rows;
+    ptrdiff_t line, length;
+} lapack_vectors;
+
 typedef struct {
     lapack_bidiagonal_room (*room)(ptrdiff_t rows, ptrdiff_t columns, bool vectors);
-    /* A matrix of no fewer rows than columns, of which the rows alone are filled in: its diagonal, what is above that, and what both
-       are to be multiplied by. With vectors, vector k has what geqrf keeps of a reflection, from element k on for the left side, and
-       from k + 1 on for the right one. False where a number is not finite. */
+    /* A matrix of no fewer rows than columns, of which the rows alone are filled in: its diagonal, what is above that, and
+       what both are to be multiplied by. With vectors, vector k has what geqrf keeps of a reflection, from element k on for the
+       left side, and from k + 1 on for the right one. False where a number is not finite. */
     bool (*bidiagonal)(void *room, ptrdiff_t rows, ptrdiff_t columns, bool vectors, double *power);
+    /* Singular values, in no order, in the place of the diagonal, and n vectors of both sides turned with them; `work` has room for
+       2 n + 1 doubles. False where that takes too many sweeps. */
+    bool (*sweeps)(ptrdiff_t n, void *diagonal, const void *above, void *work, const lapack_vectors *left,
+                   const lapack_vectors *right);
 } lapack_bidiagonal_real;
 
 typedef struct {

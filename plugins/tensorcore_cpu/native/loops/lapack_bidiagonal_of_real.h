@@ -1,7 +1,8 @@
-/* Two diagonals of a matrix, for one type (Golub and Van Loan, Matrix Computations, 5.4.8), by one pass over it for each column: that
-   takes away what the last two reflections come to and adds up the products for the next left one, and some columns at a time, while
-   they are near, those for the next right one, by the row as it is before that reflects it (Howell, Demmel, Fulton, Hammarling and
-   Marmol 2008, "Cache efficient bidiagonalization using BLAS 2.5 operators"). Rows end in zeros, and so do all vectors. */
+/* Two diagonals of a matrix, for one type (Golub and Van Loan, Matrix Computations, 5.4.8), by one pass over it for each column:
+   that takes away what the last two reflections come to and adds up the products for the next left one, and some columns at a
+   time, while they are near, those for the next right one, by the row as it is before that reflects it (Howell, Demmel, Fulton,
+   Hammarling and Marmol 2008, "Cache efficient bidiagonalization using BLAS 2.5 operators"). Rows end in zeros, and so do all
+   vectors. */
 
 static lapack_bidiagonal_room F(bidiagonal_room)(ptrdiff_t rows, ptrdiff_t columns, bool vectors) {
     lapack_bidiagonal_room made = {.line = F(line)((int)columns), .left_line = F(line)((int)(rows + LANES))};

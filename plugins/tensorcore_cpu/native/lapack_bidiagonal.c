@@ -12,6 +12,7 @@ enum {
     LINE = 64,           /* bytes of a line of memory */
     LEAST = 9,           /* rows or columns from which on this is faster, */
     LEAST_PRODUCTS = 16, /* those of reflections that are by products elsewhere, and here with fewer too, */
+    FEW = 96,            /* reflections that are multiplied one by one */
     MOST_SWEPT = 192,    /* up to which vectors of float32 are found faster by sweeps than by divide and conquer, */
     MOST_SWEPT_F64 = 128,
     MOST_BYTES = 1 << 24 /* and of a matrix up to which: a larger one comes from memory for each column */
@@ -31,6 +32,9 @@ bool lapack_bidiagonal_pays(lapack_kind kind, npy_intp rows, npy_intp columns, b
     return !vectors || lapack_qr_pays(kind, larger(rows, LEAST_PRODUCTS), larger(columns, LEAST_PRODUCTS));
 }
 
+/* So many that the loops find whole vectors of rows. */
+static npy_intp whole_rows(npy_intp n) { return (n + LAPACK_LANES - 1) / LAPACK_LANES * LAPACK_LANES; }
+
 /* Whether vectors are found by sweeps; those that fill up a basis are left to products. */
 static bool is_swept(lapack_kind kind, npy_intp n, npy_intp left, npy_intp right) {
     return n <= (kind == LAPACK_F32 ? MOST_SWEPT : MOST_SWEPT_F64) && left == n && right == n;
@@ -43,7 +47,7 @@ npy_intp lapack_bidiagonal_scratch(lapack_kind kind, npy_intp rows, npy_intp col
     if (!vectors)
         return matrix + rounded(4 * n * size);
     const npy_intp lapacks = rounded((3 * n + 4) * n * size) + rounded(8 * n * (npy_intp)sizeof(int));
-    const npy_intp swept = rounded(n * room.left_line * size) + rounded(n * room.line * size);
+    const npy_intp swept = rounded(whole_rows(n) * room.left_line * size) + rounded(whole_rows(n) * room.line * size);
     const npy_intp sorted = larger(n * most * size, (2 * n + 1) * (npy_intp)sizeof(double));
     const npy_intp reflected = lapack_qr_scratch(kind, most, n, most);
     return matrix + (is_swept(kind, n, n, n) ? swept + larger(sorted, reflected) : 0) + larger(lapacks, reflected);
@@ -84,7 +88,11 @@ static bool product(lapack_kind kind, const lapack_bidiagonal_room *room, npy_in
     const npy_intp size = size_of(kind), first = rights, line = rights ? room->line : room->left_line, count = n - first;
     char *const vectors = matrix + (rights ? 1 : room->left) * size;
     char *const taus = matrix + (rights ? room->right_taus : room->taus) * size, *const rows = made->rows;
-    memset(rows, 0, (size_t)(n * made->line * size));
+    memset(rows, 0, (size_t)(whole_rows(n) * made->line * size));
+    if (n <= FEW) {
+        loops_of(kind)->product(vectors - first * size, line, first, count, taus, made);
+        return true;
+    }
     if (rights)
         put_identity(kind, 0, made->line, 1, rows);
     return lapack_qr_triangles(kind, made->length - first, count, vectors, line, taus, scratch) &&
@@ -112,8 +120,9 @@ static bool by_sweeps(lapack_kind kind, const lapack_bidiagonal_room *room, npy_
                       char *work, char *u, char *vh) {
     const npy_intp size = size_of(kind);
     char *const diagonal = matrix + room->diagonal * size, *const above = matrix + room->above * size;
-    const lapack_vectors left = {work, room->left_line, most}, right = {work + rounded(n * room->left_line * size), room->line, n};
-    char *const rest = (char *)right.rows + rounded(n * room->line * size);
+    const lapack_vectors left = {work, room->left_line, most};
+    const lapack_vectors right = {work + rounded(whole_rows(n) * room->left_line * size), room->line, n};
+    char *const rest = (char *)right.rows + rounded(whole_rows(n) * room->line * size);
     int order[MOST_SWEPT];
     if (!product(kind, room, n, false, &left, matrix, rest) || !product(kind, room, n, true, &right, matrix, rest) ||
         !loops_of(kind)->sweeps(n, diagonal, above, rest, &left, &right))

@@ -25,6 +25,10 @@ typedef struct {
        what both are to be multiplied by. With vectors, vector k has what geqrf keeps of a reflection, from element k on for the
        left side, and from k + 1 on for the right one. False where a number is not finite. */
     bool (*bidiagonal)(void *room, ptrdiff_t rows, ptrdiff_t columns, bool vectors, double *power);
+    /* The product of `count` reflections, whose vectors begin at element `first` and one later each: its columns as rows. What is
+       made was zeros, as many rows of them as fill vectors. */
+    void (*product)(const void *vectors, ptrdiff_t line, ptrdiff_t first, ptrdiff_t count, const void *taus,
+                    const lapack_vectors *made);
     /* Singular values, in no order, in the place of the diagonal, and n vectors of both sides turned with them; `work` has room for
        2 n + 1 doubles. False where that takes too many sweeps. */
     bool (*sweeps)(ptrdiff_t n, void *diagonal, const void *above, void *work, const lapack_vectors *left,

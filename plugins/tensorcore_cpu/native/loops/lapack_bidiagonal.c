@@ -73,5 +73,6 @@ ALWAYS_INLINE void sweep_step(sweep_state *at, double *d, double *e, ptrdiff_t i
 #include "lapack_sweeps_of_real.h"
 
 const lapack_bidiagonal_loops ISA(lapack_bidiagonal_loops) = {
-    .real = {{bidiagonal_room_f32, bidiagonal_f32, sweeps_f32}, {bidiagonal_room_f64, bidiagonal_f64, sweeps_f64}},
+    .real = {{bidiagonal_room_f32, bidiagonal_f32, product_f32, sweeps_f32},
+             {bidiagonal_room_f64, bidiagonal_f64, product_f64, sweeps_f64}},
 };

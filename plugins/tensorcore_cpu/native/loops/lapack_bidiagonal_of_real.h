@@ -193,3 +193,38 @@ static bool F(bidiagonal)(void *in, ptrdiff_t rows, ptrdiff_t columns, bool vect
     }
     return true;
 }
+
+/* The product of reflections, the last one first, whose columns are rows here (Golub and Van Loan, 5.1.6): as many of them at a
+   time as a vector has lanes, so that their products with a reflection's vector are summed together. */
+static void F(product)(const void *vectors, ptrdiff_t line, ptrdiff_t first, ptrdiff_t count, const void *taus,
+                       const lapack_vectors *made) {
+    const ptrdiff_t whole = (made->length + LANES - 1) / LANES, rows = count + first;
+    REAL *const q = made->rows;
+    for (ptrdiff_t j = 0; j < rows; j++)
+        q[j * (made->line + 1)] = 1;
+    for (ptrdiff_t k = count - 1; k >= 0; k--) {
+        const ptrdiff_t begin = (k + first) / LANES;
+        const REAL *const u = (const REAL *)vectors + k * line, tau = ((const REAL *)taus)[k];
+        for (ptrdiff_t j = begin * LANES; j < rows; j += LANES) {
+            REAL *const block = q + j * made->line, each[LANES];
+            V sums[LANES];
+#pragma GCC unroll 16
+            for (int r = 0; r < LANES; r++)
+                sums[r] = (V){0};
+            for (ptrdiff_t i = begin; i < whole; i++) {
+                const V by = *(const V *)(u + i * LANES);
+#pragma GCC unroll 16
+                for (int r = 0; r < LANES; r++)
+                    sums[r] += by * *(const V *)(block + r * made->line + i * LANES);
+            }
+            F(sum_each)(sums, each);
+            F(store)(each, F(load)(each) * tau);
+            for (ptrdiff_t i = begin; i < whole; i++) {
+                const V by = *(const V *)(u + i * LANES);
+#pragma GCC unroll 16
+                for (int r = 0; r < LANES; r++)
+                    *(V *)(block + r * made->line + i * LANES) -= by * each[r];
+            }
+        }
+    }
+}

@@ -29,8 +29,8 @@ ALWAYS_INLINE void F(rotate)(const F(side) *of, ptrdiff_t i, ptrdiff_t part, con
     }
 }
 
-/* The squares of cosine and sine are made to add up to one: a vector takes part in several rotations for each row of the matrix, and
-   its length would be off by as many roundings. */
+/* The squares of cosine and sine are made to add up to one: a vector takes part in several rotations for each row of the matrix,
+   and its length would be off by as many roundings. */
 ALWAYS_INLINE void F(keep)(F(rotations) *in, int k, rotation made) {
     if (sizeof(REAL) == sizeof(double)) { /* floats have so few roundings as it is */
         const double less = ((made.cosine * made.cosine - 1) + made.sine * made.sine) / 2;

@@ -21,7 +21,7 @@ static const struct {
     [GEQRF] = {"geqrf", "geqrf", 8, 8},    [GEQP3] = {"geqp3", "geqp3", 9, 10},   [LAIC1] = {"laic1", "laic1", 9, 9},    [ORGQR] = {"orgqr", "ungqr", 9, 9},    [ORMQR] = {"ormqr", "unmqr", 13, 13},
     [GELS] = {"gels", "gels", 11, 11},     [GELSY] = {"gelsy", "gelsy", 13, 14},  [GELSD] = {"gelsd", "gelsd", 14, 15},
     [GELSS] = {"gelss", "gelss", 13, 14},  [GESDD] = {"gesdd", "gesdd", 14, 15},  [SYEVD] = {"syevd", "heevd", 11, 13},
-    [GEEV] = {"geev", "geev", 14, 14},
+    [GEEV] = {"geev", "geev", 14, 14},     [LASQ1] = {"lasq1", NULL, 5, 0},       [BDSDC] = {"bdsdc", NULL, 14, 0},
 };
 
 static PyObject *finder;

@@ -9,7 +9,7 @@ typedef enum { LAPACK_F32, LAPACK_F64, LAPACK_C64, LAPACK_C128, LAPACK_KINDS, LA
 
 typedef enum {
     GETRF, GETRS, GETRI, POTRF, POTRI, SYTRF, HETRF, SYTRS, HETRS, TRSM, GEMM, GEQRF, GEQP3, LAIC1, ORGQR, ORMQR, GELS, GELSY, GELSD, GELSS, GESDD,
-    SYEVD, GEEV, LAPACK_ROUTINES
+    SYEVD, GEEV, LASQ1, BDSDC, LAPACK_ROUTINES
 } lapack_routine;
 
 /* Fortran's: every argument is a pointer, so calls need no prototypes. */
@@ -50,6 +50,7 @@ struct lapack_job {
     lapack_routine routine;
     bool calls_none; /* of LAPACK's routines */
     bool by_products; /* reflections by lapack_qr.c, */
+    bool by_diagonals; /* singular values by lapack_bidiagonal.c */
     bool shares_out;  /* and nothing by LAPACK: many matrices are shared out, and of few the products */
     const lapack_small_real *small; /* the loops over one matrix, NULL where LAPACK's routine runs, */
     const lapack_small_real *lanes; /* and over a group, where `together` is */
@@ -142,6 +143,15 @@ bool lapack_cholesky_factor(lapack_kind kind, bool upper, const lapack_matrices 
 bool lapack_few_pay(lapack_kind kind, npy_intp wide);
 void lapack_solve_few(const lapack_job *job, npy_intp i, bool upper, bool turned, bool unit, char *made, npy_intp wide,
                       char *scratch);
+
+/* Singular values of a real matrix by reflections of our own (lapack_bidiagonal.c): whether they are faster than LAPACK's, and the bytes
+   that are worked in. */
+bool lapack_bidiagonal_pays(lapack_kind kind, npy_intp rows, npy_intp columns, bool vectors);
+npy_intp lapack_bidiagonal_scratch(lapack_kind kind, npy_intp rows, npy_intp columns, bool vectors);
+/* Of matrix i: values from the largest on, and with vectors U, of `left` columns, and the adjoint of V, of `right` rows; u is NULL without. False
+   where the matrix is for LAPACK: something is not finite, it has no answer, or there is no memory. */
+bool lapack_bidiagonal_svd(lapack_kind kind, const lapack_matrices *x, npy_intp i, char *values, char *u, npy_intp left, char *vh,
+                           npy_intp right, char *scratch);
 
 bool lapack_bool(PyObject *object, bool *value);
 enum { LAPACK_UPPER, LAPACK_LEFT, LAPACK_UNIT, LAPACK_HERMITIAN, LAPACK_WAY, LAPACK_ROWS, LAPACK_TRANSPOSE, LAPACK_FULL,

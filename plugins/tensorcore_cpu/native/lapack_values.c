@@ -6,6 +6,8 @@
 
 static char *at(char *made, const lapack_job *job, npy_intp i, npy_intp elements) { return made + i * elements * job->size; }
 
+static npy_intp larger(npy_intp a, npy_intp b) { return a > b ? a : b; }
+
 static npy_intp rounded(npy_intp bytes) { return (bytes + 15) / 16 * 16; }
 
 static npy_intp real_size(const lapack_job *job) { return job->kind & 1 ? 8 : 4; }
@@ -20,6 +22,7 @@ static char *rest_of(const lapack_job *job, char *scratch) { return scratch + re
 static void set_scratch(lapack_job *job, npy_intp rest) { job->scratch = rest_at(job) + rest; }
 
 static const int ASK = -1;
+static const double MOST_WORK = 5e8; /* that LAPACK has where reflections are ours: its few products gain nothing by threads */
 enum { IS_NAN = -4 }; /* gesdd's answer */
 
 /* Whether all numbers of a matrix are smaller than that; NaN is not. */
@@ -54,6 +57,11 @@ static void call_svd(const lapack_job *job, const int *rows, char *x, const int 
    for its largest number, element after element, which takes longer than to factor one of ten columns. */
 static bool is_tall(const lapack_job *job) { return job->options[0] != 'A' && 6.0 * job->rows >= 11.0 * job->columns; }
 
+/* Bytes of what products work in. */
+static npy_intp products_room(const lapack_job *job) {
+    return job->by_products ? rounded(lapack_qr_scratch(job->kind, job->rows, job->columns, job->columns)) : 0;
+}
+
 /* False where the triangle is not finite, or has no answer: the matrix is for LAPACK then, which scales it. */
 static bool svd_by_triangle(const lapack_job *job, npy_intp i, char *x, char *values, char *u, char *vh, char *scratch) {
     const npy_intp rows = job->rows, n = job->columns, size = job->size;
@@ -64,6 +72,7 @@ static bool svd_by_triangle(const lapack_job *job, npy_intp i, char *x, char *va
     char *r = x + rows * n * size, *inner = r + n * n * size, *taus = inner + n * n * size;
     char *room = x + rounded((rows + 2 * n + 1) * n * size);
     int info;
+    const lapack_matrices triangle = {.data = r, .rows = n, .columns = n, .row = size, .column = n * size};
     if (!job->by_products)
         LAPACK(GEQRF, job->kind)(&job->rows, &job->columns, x, &job->rows, taus, scratch, &job->room.work, &info);
     else if (!lapack_qr_factor(job->kind, rows, n, n, x, rows, taus, room))
@@ -72,7 +81,10 @@ static bool svd_by_triangle(const lapack_job *job, npy_intp i, char *x, char *va
         memcpy(r + j * n * size, x + j * rows * size, (size_t)((j + 1) * size));
         memset(r + (j * n + j + 1) * size, 0, (size_t)((n - j - 1) * size));
     }
-    call_svd(job, &job->columns, r, &job->columns, values, inner, vectors ? vh : r, &job->columns, scratch, job->info + i);
+    if (!job->by_diagonals)
+        call_svd(job, &job->columns, r, &job->columns, values, inner, vectors ? vh : r, &job->columns, scratch, job->info + i);
+    else if (!lapack_bidiagonal_svd(job->kind, &triangle, 0, values, vectors ? inner : NULL, n, vh, n, room + products_room(job)))
+        return false;
     if (job->info[i] || !vectors)
         return !job->info[i];
     for (npy_intp j = 0; j < n && job->by_products; j++) {
@@ -96,6 +108,12 @@ static void svd_one(const lapack_job *job, npy_intp i, char *scratch) {
     if (!all_below(job, x, INFINITY)) { /* LAPACK says so of NaN, and never ends with infinities */
         job->info[i] = IS_NAN;
         return;
+    }
+    job->info[i] = 0;
+    if (job->by_diagonals && !is_tall(job)) {
+        if (lapack_bidiagonal_svd(job->kind, &job->x, i, values, vectors ? u : NULL, left, vh, right, x))
+            return;
+        lapack_copy(&job->x, i, job->size, x, job->rows);
     }
     const double large = job->kind & 1 ? 1e280 : 1e28; /* LAPACK scales matrices of such numbers, and of the smallest */
     if (is_tall(job) && all_below(job, x, large) && !all_below(job, x, 1 / large)) {
@@ -144,8 +162,15 @@ static PyObject *run_svd(const native_kernel *kernel, PyObject *const *args, Py_
     if (!lapack_room_known(&job, job.rows, job.columns, job.options[0], 0))
         ask_svd(&job);
     job.by_products = !job.lanes && is_tall(&job) && lapack_qr_pays(job.kind, job.rows, job.columns);
-    const npy_intp rest = rounded(((npy_intp)job.rows + (is_tall(&job) ? 2 * job.columns + 1 : 0)) * job.columns * job.size);
-    set_scratch(&job, rest + (job.by_products ? lapack_qr_scratch(job.kind, job.rows, job.columns, job.columns) : 0));
+    job.by_diagonals = !job.lanes && lapack_bidiagonal_pays(job.kind, is_tall(&job) ? job.columns : job.rows, job.columns, vectors);
+    job.calls_none = job.by_diagonals && !vectors && (job.by_products || !is_tall(&job));
+    npy_intp rest = rounded(((npy_intp)job.rows + (is_tall(&job) ? 2 * job.columns + 1 : 0)) * job.columns * job.size);
+    rest += products_room(&job);
+    if (job.by_diagonals && is_tall(&job))
+        rest += lapack_bidiagonal_scratch(job.kind, job.columns, job.columns, vectors);
+    else if (job.by_diagonals)
+        rest = larger(rest, lapack_bidiagonal_scratch(job.kind, job.rows, job.columns, vectors));
+    set_scratch(&job, rest);
     PyArrayObject *made[4] = {lapack_new_vectors(&job.x, job.least, lapack_number(lapack_real(job.kind))),
                               lapack_new_vectors(&job.x, -1, NPY_INT32)};
     if (vectors) {
@@ -159,7 +184,8 @@ static PyObject *run_svd(const native_kernel *kernel, PyObject *const *args, Py_
         job.more = vectors ? PyArray_BYTES(made[3]) : NULL;
     }
     const int count = vectors ? 4 : 2;
-    return lapack_finish(&job, matrices, 16.0 * job.rows * job.columns * job.least, made, count, count);
+    const double work = 16.0 * job.rows * job.columns * job.least;
+    return lapack_finish(&job, matrices, job.by_diagonals && work > MOST_WORK ? MOST_WORK : work, made, count, count);
 }
 
 /* Eigenvalues of any square matrix, as complex numbers: `number` is not 0 where vectors are wanted. */

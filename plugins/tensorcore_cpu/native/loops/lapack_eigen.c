@@ -1,13 +1,8 @@
 /* The loops of symmetric eigenvalue problems of middle size: a tridiagonal matrix by reflections, its eigenvalues by rotations. */
 #include "../lapack_eigen.h"
-#include "rows.h"
-#include "vector_ops.h"
+#include "lapack_lines.h"
 
-#include <float.h>
-#include <math.h>
-#include <string.h>
-
-enum { CHUNK = VECTOR == 64 ? 4 : 2, GROUP = 4, SWEEPS = 30 };
+enum { GROUP = 4, SWEEPS = 30 };
 
 /* A sweep of QL over rows `last` to `first` of a tridiagonal matrix, of which `d` is the diagonal and `squares` those of what is
    beside it: Pal, Walker and Kahan's rotations without square roots (Parlett, The Symmetric Eigenvalue Problem, chapter 8; LAPACK's

@@ -3,37 +3,13 @@
    first (Golub and Van Loan, Matrix Computations, 8.3.1; EISPACK's tred2), and sweeps of QL with Wilkinson's shifts diagonal
    (8.3.3; EISPACK's tql2). */
 
-ALWAYS_INLINE ptrdiff_t F(wide)(int n) { return (n + LANES - 1) / LANES * LANES; }
-
-/* Of rows that lie half a kilobyte apart, or a multiple of it, some share the low bits of their addresses, and the processor lets
-   what is read from one wait for what is written to another: 256 rows of float64 took a sixth more. */
-static ptrdiff_t F(line)(int n) {
-    const ptrdiff_t wide = F(wide)(n);
-    return wide * (ptrdiff_t)sizeof(REAL) % 512 ? wide : wide + LANES;
-}
-
 /* The square, three vectors, the reflections' product, and two vectors in double. */
 static ptrdiff_t F(room)(int n, bool vectors) {
     const ptrdiff_t wide = F(wide)(n), line = F(line)(n);
     return (wide * line * (vectors ? 2 : 1) + 3 * line) * (ptrdiff_t)sizeof(REAL) + 2 * line * (ptrdiff_t)sizeof(double);
 }
 
-ALWAYS_INLINE REAL F(root)(REAL x) { return (REAL)(sizeof(REAL) == 4 ? sqrtf((float)x) : sqrt((double)x)); }
-
-static const INT F(KEPT)[2 * LANES] = {[0 ... LANES - 1] = -1};
-
-/* All bits of the first `n` lanes, of which there may be more or none. */
-ALWAYS_INLINE VI F(first_lanes)(ptrdiff_t n) {
-    n = n < 0 ? 0 : n > LANES ? LANES : n;
-    VI made;
-    memcpy(&made, F(KEPT) + LANES - n, sizeof made);
-    return made;
-}
-
-ALWAYS_INLINE V F(only)(V x, VI where) { return (V)((VI)x & where); }
-
-/* Both triangles from the one that is read: false where a number is not finite. Divided by `power`, a power of two about as large
-   as the largest. */
+/* Both triangles from the one that is read: false where a number is not finite. Divided by `power`, a power of two. */
 static bool F(square)(REAL *a, ptrdiff_t line, int n, bool upper, double *power) {
     const ptrdiff_t wide = F(wide)(n);
     for (ptrdiff_t i = 0; i < n; i++)
@@ -52,29 +28,7 @@ static bool F(square)(REAL *a, ptrdiff_t line, int n, bool upper, double *power)
                 else
                     a[r * line + c] = a[c * line + r];
     }
-    V most = {0};
-    VI inside = (VI){0} == 0;
-    for (ptrdiff_t k = 0; k < n * line; k += LANES) {
-        const V size = (V)(*(const VI *)(a + k) & WITHOUT_SIGN);
-        inside &= size <= (REAL)(sizeof(REAL) == 4 ? FLT_MAX : DBL_MAX);
-        most = F(larger)(most, size);
-    }
-    REAL largest = 0;
-    for (int m = 0; m < LANES; m++) {
-        if (!inside[m])
-            return false;
-        largest = most[m] > largest ? most[m] : largest;
-    }
-    int exponent = 0;
-    if (largest > 0)
-        frexp(largest, &exponent);
-    const int limit = sizeof(REAL) == 4 ? 125 : 1021;
-    exponent = exponent > limit ? limit : exponent < -limit ? -limit : exponent;
-    *power = ldexp(1, exponent);
-    const REAL by = (REAL)ldexp(1, -exponent);
-    for (ptrdiff_t k = 0; k < n * line && exponent; k += LANES)
-        *(V *)(a + k) *= by;
-    return true;
+    return F(scale_to_one)(a, n * line, power);
 }
 
 /* Takes away u w' + w u', and adds up the rows, times `next` each, in `made`: a few vectors of the columns, all rows. */
@@ -125,22 +79,6 @@ ALWAYS_INLINE void F(one_side_of)(REAL *a, ptrdiff_t line, ptrdiff_t rows, const
     for (int k = 0; k < count; k++)
         *(V *)(made + at + k * LANES) = sums[k];
 }
-
-/* DO(count) for vectors `at` of `all`, CHUNK at a time. */
-#define EACH_CHUNK(all, DO)                           \
-    {                                                 \
-        ptrdiff_t at = 0, rest_of = all;              \
-        for (; rest_of >= CHUNK; rest_of -= CHUNK) {  \
-            DO(CHUNK);                                \
-            at += CHUNK * LANES;                      \
-        }                                             \
-        switch (rest_of) {                            \
-        case 3: DO(CHUNK > 3 ? 3 : 1); break;         \
-        case 2: DO(CHUNK > 2 ? 2 : 1); break;         \
-        case 1: DO(1); break;                         \
-        default: break;                               \
-        }                                             \
-    }
 
 /* The diagonal and what is beside it, with signs. Row k keeps what it was reflected by, zeros from element k on: the reflection is
    the identity less u u' times `scales`[k], 0 where there is none. What it does to the square is done one row later, when the

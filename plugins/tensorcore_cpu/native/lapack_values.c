@@ -104,16 +104,14 @@ static void svd_one(const lapack_job *job, npy_intp i, char *scratch) {
     char *x = rest_of(job, scratch), *values = job->values + i * job->least * real_size(job);
     char *u = vectors ? at(job->made, job, i, (npy_intp)job->rows * left) : x;
     char *vh = vectors ? at(job->more, job, i, (npy_intp)right * job->columns) : x;
+    job->info[i] = 0;
+    if (job->by_diagonals && !is_tall(job) &&
+        lapack_bidiagonal_svd(job->kind, &job->x, i, values, vectors ? u : NULL, left, vh, right, x))
+        return;
     lapack_copy(&job->x, i, job->size, x, job->rows);
     if (!all_below(job, x, INFINITY)) { /* LAPACK says so of NaN, and never ends with infinities */
         job->info[i] = IS_NAN;
         return;
-    }
-    job->info[i] = 0;
-    if (job->by_diagonals && !is_tall(job)) {
-        if (lapack_bidiagonal_svd(job->kind, &job->x, i, values, vectors ? u : NULL, left, vh, right, x))
-            return;
-        lapack_copy(&job->x, i, job->size, x, job->rows);
     }
     const double large = job->kind & 1 ? 1e280 : 1e28; /* LAPACK scales matrices of such numbers, and of the smallest */
     if (is_tall(job) && all_below(job, x, large) && !all_below(job, x, 1 / large)) {

@@ -57,6 +57,7 @@ def test_every_row_runs_on_tensorcore(row) -> None:
 
 
 @pytest.mark.oracle
+@pytest.mark.filterwarnings("ignore:Sparse:UserWarning")  # PyTorch's, once in a process
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_every_row_runs_on_pytorch(row) -> None:
     """The text of a row is a program that PyTorch runs."""

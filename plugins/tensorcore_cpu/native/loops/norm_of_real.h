@@ -46,6 +46,56 @@ ALWAYS_INLINE void F(mixed_segment)(const REAL *g, const REAL *x, REAL *out, ptr
         out[i] = g[i] * of_g - ((x[i] - middle) * of_x + shift);
 }
 
+/* Segments of one vector to NORM_VECTORS of them: the last vector begins where a whole one fits. */
+
+/* What the one before the last has not. */
+ALWAYS_INLINE VI F(kept_lanes)(ptrdiff_t n) {
+    const ptrdiff_t tail = n - (n - 1) / (ptrdiff_t)LANES * (ptrdiff_t)LANES;
+    INT new[LANES];
+    VI keep;
+    for (ptrdiff_t i = 0; i < (ptrdiff_t)LANES; i++)
+        new[i] = i < (ptrdiff_t)LANES - tail ? 0 : -1;
+    memcpy(&keep, new, sizeof keep);
+    return keep;
+}
+
+/* gradient_sums of up to LANES segments, which are added up from lane to lane together; of half as many both sums at once. Zeros behind them. */
+ALWAYS_INLINE void F(short_sums)(const REAL *g, const REAL *x, ptrdiff_t n, ptrdiff_t count, REAL middle, VI keep, REAL *totals,
+                                 REAL *products) {
+    enum { HALF = LANES / 2 };
+    V sums[2 * LANES];
+    const ptrdiff_t apart = count <= HALF ? HALF : LANES;
+    for (ptrdiff_t s = count; s < apart; s++)
+        sums[s] = sums[apart + s] = (V){0};
+    for (ptrdiff_t s = 0; s < count; s++, g += n, x += n) {
+        V sum = {0}, other = {0};
+        for (ptrdiff_t i = 0; i + (ptrdiff_t)LANES < n; i += LANES) {
+            sum += V_AT(g, i);
+            other += V_AT(g, i) * (V_AT(x, i) - middle);
+        }
+        const V last = V_AT(g, n - LANES), product = last * (V_AT(x, n - LANES) - middle);
+        sums[s] = sum + (V)((VI)last & keep);
+        sums[apart + s] = other + (V)((VI)product & keep);
+    }
+    const V made = F(sums_of_lanes)(sums);
+    *(V_U *)totals = made;
+    if (apart == LANES) {
+        *(V_U *)products = F(sums_of_lanes)(sums + LANES);
+        return;
+    }
+    for (ptrdiff_t s = 0; s < LANES; s++)
+        products[s] = s < HALF ? totals[HALF + s] : 0;
+    for (ptrdiff_t s = HALF; s < LANES; s++)
+        totals[s] = 0;
+}
+
+ALWAYS_INLINE void F(short_mixed)(const REAL *g, const REAL *x, REAL *out, ptrdiff_t n, REAL middle, REAL of_g, REAL of_x, REAL shift) {
+    for (ptrdiff_t i = 0; i < n; i += LANES) {
+        const ptrdiff_t at = i + (ptrdiff_t)LANES <= n ? i : n - (ptrdiff_t)LANES;
+        *(V_U *)(out + at) = V_AT(g, at) * of_g - ((V_AT(x, at) - middle) * of_x + shift);
+    }
+}
+
 /* Rows */
 
 /* The row r, whose mean and scale are known. */
@@ -167,6 +217,8 @@ static void F(norm_rows_back)(const norm_rows *of, ptrdiff_t first, ptrdiff_t co
     ptrdiff_t n = of->n, inner = of->inner, weights = n / inner;
     const REAL *weight = of->weight;
     bool whole = inner == 1 && of->turns == 1; /* every row has all weights */
+    const bool is_short = inner >= (ptrdiff_t)LANES && inner <= NORM_VECTORS * (ptrdiff_t)LANES && weights > 1;
+    const VI keep = is_short ? F(kept_lanes)(inner) : (VI){0};
     REAL *weight_block = space, *bias_block = weight_block + norm_padded(n);
     for (ptrdiff_t i = 0; whole && i < 2 * norm_padded(n); i++)
         weight_block[i] = 0;
@@ -181,7 +233,23 @@ static void F(norm_rows_back)(const norm_rows *of, ptrdiff_t first, ptrdiff_t co
         ptrdiff_t start = r % of->turns * weights;
         const REAL *w = weight ? weight + start : NULL;
         WIDE total = 0, products = 0;
-        if (inner > 1) {
+        if (is_short) {
+            for (ptrdiff_t k = 0, some; k < weights; k += some) {
+                REAL ones[LANES], others[LANES];
+                some = weights - k < (ptrdiff_t)LANES ? weights - k : (ptrdiff_t)LANES;
+                F(short_sums)(g + k * inner, x + k * inner, inner, some, middle, keep, ones, others);
+                INDEPENDENT for (ptrdiff_t s = 0; weight_total && s < some; s++)
+                    weight_total[start + k + s] += (double)(others[s] * scale);
+                INDEPENDENT for (ptrdiff_t s = 0; bias_total && s < some; s++)
+                    bias_total[start + k + s] += (double)ones[s];
+                for (ptrdiff_t s = 0; w && s < some; s++) {
+                    ones[s] *= w[k + s];
+                    others[s] *= w[k + s];
+                }
+                total += F(lanes_sum)(V_AT(ones, 0));
+                products += F(lanes_sum)(V_AT(others, 0));
+            }
+        } else if (inner > 1) {
             for (ptrdiff_t k = 0; k < weights; k++) {
                 WIDE one = 0, product = 0;
                 F(gradient_sums)(g + k * inner, x + k * inner, inner, middle, &one, &product);
@@ -201,7 +269,10 @@ static void F(norm_rows_back)(const norm_rows *of, ptrdiff_t first, ptrdiff_t co
         REAL mixed = (REAL)(products * scale / (WIDE)n) * scale * scale;
         REAL shift = of->centre ? (REAL)(total / (WIDE)n) * scale : 0;
         REAL *out = of->out ? (REAL *)of->out + r * n : NULL;
-        if (inner > 1 || !w) {
+        if (is_short && w) {
+            for (ptrdiff_t k = 0; out && k < weights; k++)
+                F(short_mixed)(g + k * inner, x + k * inner, out + k * inner, inner, middle, scale * w[k], mixed, shift);
+        } else if (inner > 1 || !w) {
             for (ptrdiff_t k = 0; out && k < (w ? weights : 1); k++)
                 F(mixed_segment)(g + k * inner, x + k * inner, out + k * inner, w ? inner : n, middle,
                                  w ? scale * w[k] : scale, mixed, shift);

@@ -50,12 +50,8 @@ static bool F(narrow_rows)(const norm_rows *of, ptrdiff_t first, ptrdiff_t count
 /* Rows that are a few vectors long, LANES of them together: their sums are made in lanes and then of all rows at once. The last vector
    of a row begins where a whole one fits, and `keep` is what the one before it has not. */
 static void F(short_rows)(const norm_rows *of, ptrdiff_t first, ptrdiff_t count) {
-    const ptrdiff_t n = of->n, tail = n - (n - 1) / LANES * LANES;
-    INT new[LANES];
-    VI keep;
-    for (ptrdiff_t i = 0; i < LANES; i++)
-        new[i] = i < LANES - tail ? 0 : -1;
-    memcpy(&keep, new, sizeof keep);
+    const ptrdiff_t n = of->n;
+    const VI keep = F(kept_lanes)(n);
     for (ptrdiff_t last = first + count, rows; first < last; first += rows) {
         REAL mean[LANES] = {0}, scale[LANES];
         V lanes[LANES] = {{0}};

@@ -159,6 +159,14 @@ static bool has_surely_full_rank(const lapack_job *job, const char *a, npy_intp 
     return largest * job->number * MARGIN <= smallest;
 }
 
+/* Whether R has no zero on its diagonal and, where it is asked for, surely all of its rank. */
+static bool is_solvable(const lapack_job *job, const char *a, npy_intp line, char *scratch) {
+    for (npy_intp j = 0; j < job->least; j++)
+        if (is_zero(job, a + j * (line + 1) * job->size))
+            return false;
+    return job->routine != GELSY || has_surely_full_rank(job, a, line, scratch);
+}
+
 /* gels, or gelsy where the rank is full, but for their looks at numbers one after the other, which take longer than few columns do:
    false where the matrix has not that rank. */
 static bool by_triangle(const lapack_job *job, char *a, char *b, char *taus, int *order, char *reals, char *scratch, int *info) {
@@ -198,12 +206,7 @@ static bool by_products(const lapack_job *job, char *a, char *b, char *scratch) 
         memcpy(right + j * line * size, b + j * rows * size, (size_t)(rows * size));
     if (!lapack_qr_factor(job->kind, rows, columns + job->wide, columns, a, line, taus, room))
         return false;
-    for (npy_intp j = 0; j < columns; j++)
-        if (is_zero(job, a + j * (line + 1) * size))
-            return false;
-    if (job->routine == GELSY && !has_surely_full_rank(job, a, line, scratch))
-        return false;
-    if (!lapack_qr_solve(job->kind, columns, job->wide, a, line, right, line, room))
+    if (!is_solvable(job, a, line, scratch) || !lapack_qr_solve(job->kind, columns, job->wide, a, line, right, line, room))
         return false;
     for (npy_intp j = 0; j < job->wide; j++)
         memcpy(b + j * rows * size, right + j * line * size, (size_t)(rows * size));
@@ -223,12 +226,7 @@ static bool by_turned_products(const lapack_job *job, npy_intp i, char *a, char 
     for (npy_intp j = 0; j < rows; j++)
         if (!is_ordinary(job, a + j * line * size, columns))
             return false;
-    if (!lapack_qr_factor(job->kind, columns, rows, rows, a, line, taus, room))
-        return false;
-    for (npy_intp j = 0; j < rows; j++)
-        if (is_zero(job, a + j * (line + 1) * size))
-            return false;
-    if (job->routine == GELSY && !has_surely_full_rank(job, a, line, scratch))
+    if (!lapack_qr_factor(job->kind, columns, rows, rows, a, line, taus, room) || !is_solvable(job, a, line, scratch))
         return false;
     for (npy_intp j = 0; j < job->wide; j++)
         lapack_loops_of(job->kind)->triangular_line(a, line, job->rows, true, false, false, b + j * columns * size);

@@ -101,8 +101,8 @@ def test_singular_values(dtype, batch, size):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("size", [(11, 6), (12, 6), (33, 1), (100, 5), (3, 60, 17)])
 def test_singular_values_of_tall_matrices(dtype, size):
-    """The triangle of Q and R gives what LAPACK makes of the whole, to 8 roundings, of matrices as well whose squares leave the dtype's
-    range; where one is not finite, there is no answer."""
+    """The triangle of Q and R gives what LAPACK makes of the whole, to 32 roundings of the largest value, of matrices as well whose
+    squares leave the dtype's range; where one is not finite, there is no answer. Values by dqds are off by up to 19, PyTorch's too."""
     mine, twin = kernel("svd")
     limits = np.finfo(dtype)
     for scale in (1, limits.max / 64, limits.tiny * 64):
@@ -110,7 +110,7 @@ def test_singular_values_of_tall_matrices(dtype, size):
         for vectors in (False, True):
             got, expected = mine(x, full=False, vectors=vectors), twin(x, full=False, vectors=vectors)
             assert not got[1].any()
-            np.testing.assert_allclose(got[0], expected[0], 8 * limits.eps, 8 * limits.eps * expected[0].max())
+            np.testing.assert_allclose(got[0], expected[0], 32 * limits.eps, 32 * limits.eps * expected[0].max())
         u, vh = got[2], got[3]
         np.testing.assert_allclose(u.conj().swapaxes(-1, -2) @ u, vh @ vh.conj().swapaxes(-1, -2), 0, 40 * limits.eps)
         np.testing.assert_allclose((u * got[0][..., None, :]) @ vh, x, 0, 20 * limits.eps * float(got[0].max()))

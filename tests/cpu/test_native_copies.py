@@ -99,6 +99,25 @@ def test_short_rows_of_large_results(width):
         assert_same(kernel("cat")[0](parts, dim=1, shape=shape), np.concatenate(parts, 1))
 
 
+@pytest.mark.parametrize("size", [(1 << 14) - 1, 1 << 14, (1 << 14) + 1, 100_003])
+def test_many_bytes_side_by_side(size):
+    """Wherever source and result begin, a few lines or bytes apart but for whole pages too; what lies around is left alone."""
+    copy, _ = kernel("copy")
+    values = np.resize(np.arange(251, dtype=np.uint8), size + 8192)
+    room = np.empty(size + 8192, np.uint8)
+    for start in (0, 1, 63, 64):
+        for behind in (0, 1, 64, 65, 448, 511, 512, 2048, 4032, 4095):
+            source, place = values[start:][:size], room[(start + behind) % 4096 :][:size]
+            room.fill(255)
+            copy(place, source)
+            assert (place == source).all()
+            assert (room == 255).sum() == 8192
+    assert_same(kernel("clone")[0](values[3:]), values[3:])
+    one = values.copy()
+    copy(one, one)
+    assert (one == values).all()
+
+
 def test_parts_of_one_memory():
     """A part may be joined with views of itself, and what is written into a slice does not touch what lies beside it."""
     x = tc.arange(30).reshape(10, 3)

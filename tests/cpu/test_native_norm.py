@@ -220,6 +220,27 @@ def test_gradients_of_every_layout_give_the_same_bits(name):
                 np.testing.assert_array_equal(got, wanted)
 
 
+@pytest.mark.parametrize("centre", [True, False])
+@pytest.mark.parametrize("weights", [True, False])
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_long_rows_from_memory(dtype, weights, centre):
+    """Rows of an array that no cache holds have the values that they have in a small one."""
+    random = np.random.default_rng(8)
+    shape = ((4 << 20) // (6 * 1051 * np.dtype(dtype).itemsize) + 1, 6, 1051)
+    x, g = (random.standard_normal(shape).astype(dtype) for _ in range(2))
+    w, b = (random.standard_normal(6).astype(dtype) if weights else None for _ in range(2))
+    made = []
+    for rows in (slice(None), slice(7, 9)):
+        options = dict(groups(x[rows].shape, 1), eps=1e-5, centre=centre)
+        result, mean, var = kernel("standardize")[0](x[rows], w, b, **options)
+        gradient = kernel("standardize_backward")[0](
+            g[rows], x[rows], w, b, mean, var, needs=(True, False, False), **options
+        )[0]
+        made.append((result, gradient, var))
+    for whole, few in zip(*made, strict=True):
+        np.testing.assert_array_equal(whole[7:9], few)
+
+
 @pytest.mark.parametrize("name", ["many rows", "batch", "group"])
 def test_gradients_do_not_depend_on_the_number_of_threads(name):
     """The rows are added up block by block."""

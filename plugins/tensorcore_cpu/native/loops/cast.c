@@ -1,6 +1,7 @@
 /* The loops of casts and copies. */
 #include "half.h"
 #include "loop.h"
+#include "whole.h"
 
 #include "../cast.h"
 
@@ -111,7 +112,11 @@ UNARY_LOOP(f32_to_f16, float, uint16_t, f16_of(x))
     static void copy_##size(char *const *data, const ptrdiff_t *steps, ptrdiff_t count) {                     \
         type *made = (type *)data[1];                                                                         \
         if (steps[0] == size && steps[1] == size) {                                                           \
-            memmove(data[1], data[0], (size_t)count * size);                                                  \
+            const intptr_t bytes = count * size, apart = (intptr_t)data[0] - (intptr_t)data[1];               \
+            if (apart < bytes && -apart < bytes)                                                              \
+                memmove(data[1], data[0], (size_t)bytes);                                                     \
+            else                                                                                              \
+                copy_whole(data[0], data[1], bytes);                                                          \
         } else if (steps[0] == 0 && steps[1] == size) {                                                       \
             type x = *(const type *)data[0];                                                                  \
             for (ptrdiff_t i = 0; i < count; i++)                                                             \

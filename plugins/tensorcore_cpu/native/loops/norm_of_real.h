@@ -2,6 +2,17 @@
 
 /* Segments: elements in a row with one mean and one scale */
 
+/* The sum of x, which comes from memory: the memory of `out` is asked for meanwhile, if it is not NULL. */
+ALWAYS_INLINE WIDE F(sum_before)(const REAL *x, ptrdiff_t n, const REAL *out) {
+    WIDE total = 0;
+    if (!out)
+        return F(row_sum)(x, n);
+#define TERM(AT, i) WRITING(out + i, AT(x, i))
+    ADD_UP(total, n, TERM)
+#undef TERM
+    return total;
+}
+
 ALWAYS_INLINE WIDE F(squares_about)(const REAL *x, ptrdiff_t n, REAL middle) {
     WIDE total = 0;
 #define TERM(AT, i) (AT(x, i) - middle) * (AT(x, i) - middle)
@@ -10,13 +21,19 @@ ALWAYS_INLINE WIDE F(squares_about)(const REAL *x, ptrdiff_t n, REAL middle) {
     return total;
 }
 
-/* Adds g to *total, and g times the distance of x from the middle to *products. */
-ALWAYS_INLINE void F(gradient_sums)(const REAL *g, const REAL *x, ptrdiff_t n, REAL middle, WIDE *total, WIDE *products) {
+/* Adds g to *total, and g times the distance of x from the middle to *products; `out` as above. */
+ALWAYS_INLINE void F(gradient_sums)(const REAL *g, const REAL *x, ptrdiff_t n, REAL middle, WIDE *total, WIDE *products, const REAL *out) {
     WIDE sum = 0, product = 0;
 #define TERM(AT, i) AT(g, i)
+#define FIRST(AT, i) WRITING(out + i, AT(g, i))
 #define OTHER(AT, i) AT(g, i) * (AT(x, i) - middle)
-    ADD_UP_BOTH(sum, n, TERM, product, OTHER)
+    if (out) {
+        ADD_UP_BOTH(sum, n, FIRST, product, OTHER)
+    } else {
+        ADD_UP_BOTH(sum, n, TERM, product, OTHER)
+    }
 #undef TERM
+#undef FIRST
 #undef OTHER
     *total += sum;
     *products += product;
@@ -35,8 +52,12 @@ ALWAYS_INLINE void F(weighted_sums)(const REAL *g, const REAL *w, const REAL *x,
     *products += product;
 }
 
-ALWAYS_INLINE void F(scaled_segment)(const REAL *x, REAL *out, ptrdiff_t n, REAL middle, REAL scale, REAL shift) {
-    INDEPENDENT for (ptrdiff_t i = 0; i < n; i++)
+/* `next` is what is read behind the segment, from memory, or NULL. */
+ALWAYS_INLINE void F(scaled_segment)(const REAL *x, REAL *out, ptrdiff_t n, REAL middle, REAL scale, REAL shift, const REAL *next) {
+    ptrdiff_t done = 0;
+    for (; next && done + (ptrdiff_t)LANES <= n; done += LANES)
+        *(V_U *)(out + done) = READING(next + done, (V_AT(x, done) - middle) * scale + shift);
+    INDEPENDENT for (ptrdiff_t i = done; i < n; i++)
         out[i] = (x[i] - middle) * scale + shift;
 }
 
@@ -99,16 +120,17 @@ ALWAYS_INLINE void F(short_mixed)(const REAL *g, const REAL *x, REAL *out, ptrdi
 /* Rows */
 
 /* The row r, whose mean and scale are known. */
-ALWAYS_INLINE void F(scaled_row)(const norm_rows *of, ptrdiff_t r, REAL middle, REAL scale) {
+ALWAYS_INLINE void F(scaled_row)(const norm_rows *of, ptrdiff_t r, REAL middle, REAL scale, bool more) {
     const ptrdiff_t n = of->n, inner = of->inner, weights = n / inner, start = r % of->turns * weights;
     const REAL *x = (const REAL *)of->x + r * n, *w = of->weight ? (const REAL *)of->weight + start : NULL;
     const REAL *b = of->bias ? (const REAL *)of->bias + start : NULL;
+    const REAL *next = of->far && more ? x + n : NULL;
     REAL *out = (REAL *)of->out + r * n;
     if (!w && !b) {
-        F(scaled_segment)(x, out, n, middle, scale, 0);
+        F(scaled_segment)(x, out, n, middle, scale, 0, next);
     } else if (inner > 1) {
         for (ptrdiff_t k = 0; k < weights; k++)
-            F(scaled_segment)(x + k * inner, out + k * inner, inner, middle, w ? scale * w[k] : scale, b ? b[k] : 0);
+            F(scaled_segment)(x + k * inner, out + k * inner, inner, middle, w ? scale * w[k] : scale, b ? b[k] : 0, next ? next + k * inner : NULL);
     } else if (w && b) {
         INDEPENDENT for (ptrdiff_t i = 0; i < n; i++)
             out[i] = (x[i] - middle) * scale * w[i] + b[i];
@@ -138,13 +160,13 @@ static void F(norm_rows)(const norm_rows *of, ptrdiff_t first, ptrdiff_t count) 
         REAL middle[2] = {0}, scale[2];
         rows = last - r < together ? 1 : together;
         for (ptrdiff_t k = 0; of->centre && k < rows; k++)
-            ((REAL *)of->mean)[r + k] = middle[k] = (REAL)(F(row_sum)(x + k * n, n) / (WIDE)n);
+            ((REAL *)of->mean)[r + k] = middle[k] = (REAL)(F(sum_before)(x + k * n, n, of->far ? (const REAL *)of->out + (r + k) * n : NULL) / (WIDE)n);
         for (ptrdiff_t k = 0; k < rows; k++) {
             const REAL var = ((REAL *)of->var)[r + k] = (REAL)(F(squares_about)(x + k * n, n, middle[k]) / (WIDE)n);
             scale[k] = 1 / (REAL)sqrt(var + (REAL)of->eps);
         }
         for (ptrdiff_t k = 0; k < rows; k++)
-            F(scaled_row)(of, r + k, middle[k], scale[k]);
+            F(scaled_row)(of, r + k, middle[k], scale[k], r + k + 1 < last);
     }
 }
 
@@ -232,6 +254,8 @@ static void F(norm_rows_back)(const norm_rows *of, ptrdiff_t first, ptrdiff_t co
         REAL scale = 1 / (REAL)sqrt(((const REAL *)of->var)[r] + (REAL)of->eps);
         ptrdiff_t start = r % of->turns * weights;
         const REAL *w = weight ? weight + start : NULL;
+        REAL *out = of->out ? (REAL *)of->out + r * n : NULL;
+        const REAL *asked = of->far ? out : NULL;
         WIDE total = 0, products = 0;
         if (is_short) {
             for (ptrdiff_t k = 0, some; k < weights; k += some) {
@@ -252,7 +276,7 @@ static void F(norm_rows_back)(const norm_rows *of, ptrdiff_t first, ptrdiff_t co
         } else if (inner > 1) {
             for (ptrdiff_t k = 0; k < weights; k++) {
                 WIDE one = 0, product = 0;
-                F(gradient_sums)(g + k * inner, x + k * inner, inner, middle, &one, &product);
+                F(gradient_sums)(g + k * inner, x + k * inner, inner, middle, &one, &product, asked ? asked + k * inner : NULL);
                 total += w ? w[k] * one : one;
                 products += w ? w[k] * product : product;
                 if (weight_total)
@@ -263,12 +287,11 @@ static void F(norm_rows_back)(const norm_rows *of, ptrdiff_t first, ptrdiff_t co
         } else if (w) {
             F(weighted_sums)(g, w, x, n, middle, &total, &products);
         } else {
-            F(gradient_sums)(g, x, n, middle, &total, &products);
+            F(gradient_sums)(g, x, n, middle, &total, &products, asked);
         }
         /* The share of the distance from the mean, and the mean of the gradient. */
         REAL mixed = (REAL)(products * scale / (WIDE)n) * scale * scale;
         REAL shift = of->centre ? (REAL)(total / (WIDE)n) * scale : 0;
-        REAL *out = of->out ? (REAL *)of->out + r * n : NULL;
         if (is_short && w) {
             for (ptrdiff_t k = 0; out && k < weights; k++)
                 F(short_mixed)(g + k * inner, x + k * inner, out + k * inner, inner, middle, scale * w[k], mixed, shift);
@@ -398,7 +421,7 @@ static void F(norm_channels)(const norm_channels *of, ptrdiff_t first, ptrdiff_t
         REAL var = ((REAL *)of->var)[c];
         REAL scale = 1 / (REAL)sqrt(var + (REAL)of->eps);
         for (ptrdiff_t r = 0; r < of->batch; r++)
-            F(scaled_segment)(x + r * step, out + r * step, n, middle, w ? scale * w[c] : scale, b ? b[c] : 0);
+            F(scaled_segment)(x + r * step, out + r * step, n, middle, w ? scale * w[c] : scale, b ? b[c] : 0, NULL);
     }
 }
 
@@ -455,7 +478,7 @@ static void F(norm_channels_back)(const norm_channels *of, ptrdiff_t first, ptrd
         REAL plain = 1 / (REAL)sqrt(((const REAL *)of->var)[c] + (REAL)of->eps), scale = w ? plain * w[c] : plain;
         WIDE total = 0, products = 0, size = (WIDE)(of->batch * n);
         for (ptrdiff_t r = 0; r < of->batch; r++)
-            F(gradient_sums)(g + r * of->g_batch, x + r * step, n, middle, &total, &products);
+            F(gradient_sums)(g + r * of->g_batch, x + r * step, n, middle, &total, &products, NULL);
         if (of->weight_gradient)
             ((REAL *)of->weight_gradient)[c] = (REAL)(products * plain);
         if (of->bias_gradient)

@@ -1,6 +1,7 @@
 /* Short rows by whole vectors. The last one of a row lies over the one before it; one that is longer than the row goes on into the
    next row, which is written after it. */
 #include "loop.h"
+#include "whole.h"
 
 #include "../spread.h"
 
@@ -27,31 +28,6 @@ enum { WIDTH = VECTOR < SPREAD_VECTOR ? VECTOR : SPREAD_VECTOR };
     }
 
 enum { LONG_ROW = 2048 }; /* bytes from which on the start of memcpy does not count */
-
-/* memcpy is slow where the result does not begin with a line of the cache. And where it lies a little behind the source, but for
-   whole pages, loads wait for the stores before them, which look as if they were to the same place; not so from the end on. */
-enum { LINE = 64, PAGE = 4096, WHOLE = 1 << 14 }; /* from WHOLE bytes on */
-
-static void copy_whole(const char *from, char *to, ptrdiff_t bytes) {
-    typedef int64_t line __attribute__((vector_size(LINE), may_alias));
-    typedef int64_t any_line __attribute__((vector_size(LINE), aligned(1), may_alias));
-    const size_t behind = ((uintptr_t)to - (uintptr_t)from) % PAGE;
-    if (bytes < WHOLE || (uintptr_t)to % LINE == 0) {
-        memcpy(to, from, (size_t)bytes);
-        return;
-    }
-    const ptrdiff_t head = LINE - (ptrdiff_t)((uintptr_t)to % LINE), lines = (bytes - head) / LINE * LINE, rest = head + lines;
-    memcpy(to, from, (size_t)head);
-    memcpy(to + rest, from + rest, (size_t)(bytes - rest));
-    from += head;
-    to += head;
-    if (behind && behind < PAGE / 2)
-        for (ptrdiff_t j = lines; j > 0; j -= LINE)
-            *(line *)(to + j - LINE) = *(const any_line *)(from + j - LINE);
-    else
-        for (ptrdiff_t j = 0; j < lines; j += LINE)
-            *(line *)(to + j) = *(const any_line *)(from + j);
-}
 
 static void copy_rows(const char *from, ptrdiff_t down, char *to, ptrdiff_t to_down, ptrdiff_t rows, ptrdiff_t bytes) {
     const bool lies_behind = to_down == bytes && (down >= bytes || down <= -bytes);

@@ -29,7 +29,6 @@ __all__ = [
     "properties",
     "reason",
     "reduced_way",
-    "usual_way",
 ]
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -114,11 +113,6 @@ def elementwise_way(
     # Products come here too, and have no short way to a place: they count as fewer than none.
     operands = len(op.inputs) if places or op.kind == "elementwise" else -len(op.inputs)
     return before("elementwise", op, op.name, accepts, result, floats, integers, _traits(op), again, narrow, operands)
-
-
-def usual_way(op: Any, again: Callable[..., Any]) -> Callable[..., Any]:
-    """The same of one tensor, of any dtype, as a function; None for all other calls."""
-    return before("usual", op, op.name, None, None, frozenset(), frozenset(), _traits(op), again, frozenset())(_nothing)
 
 
 def place_way(

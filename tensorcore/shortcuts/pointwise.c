@@ -1,7 +1,7 @@
 /* Elementwise calls of one tensor, of two or three, or of a tensor and numbers. */
 #include "shortcuts.h"
 
-/* What an op's short way has to know besides, see usual_way; TRAITS is how it is recorded, in bits, AGAIN asks a kernel that found no
+/* What an op's short way has to know besides, see elementwise_way; TRAITS is how it is recorded, in bits, AGAIN asks a kernel that found no
    memory a second time. */
 enum { OP, TRAITS = 6, AGAIN };
 enum { MOST_DIMS = 8 }; /* of arrays that kernels in C take */
@@ -200,4 +200,4 @@ static PyObject *run_product_into(const shortcut *self, PyObject *const *args, P
 }
 
 const shortcut_spec pointwise_shortcuts[] = {
-    {"usual", run_usual}, {"elementwise", run_elementwise}, {"product", run_product}, {"product_into", run_product_into}, {NULL, NULL}};
+    {"elementwise", run_elementwise}, {"product", run_product}, {"product_into", run_product_into}, {NULL, NULL}};

@@ -20,7 +20,7 @@ from tensorcore.ops.output import check_apart, written
 from tensorcore.ops.placement import Default, host_device, not_stored
 from tensorcore.ops.record import record
 from tensorcore.ops.shortage import again
-from tensorcore.shortcuts import before, usual_way
+from tensorcore.shortcuts import before, elementwise_way
 from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor, new_tensor
 
@@ -30,7 +30,6 @@ __all__ = ["clone", "contiguous", "copy_", "fill_", "to", "type_as", "zero_"]
 _cast = Op("to", "input", "The same values in another dtype.", kernel="cast", grads=dict(input=same),
            backward_name="ToCopyBackward0", register=False)  # fmt: skip
 _clone = Op("clone", "input", "A copy.", grads=dict(input=same), register=False)
-_usual_clone = usual_way(_clone, again)
 _contiguous = Op("contiguous", "input", "A copy in row-major order.", grads=dict(input=same),
                  backward_name="CloneBackward0", register=False)  # fmt: skip
 # What was in the memory before has a gradient too, which is zero: leaves that it came from get zeros, and not None.
@@ -132,10 +131,9 @@ def _moved(input: Tensor, target: Backend, non_blocking: bool) -> Any:
 
 
 @operation(samples=samples.unary)
+@elementwise_way(_clone, again, None, None)
 def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
     """A copy, on the tape; strides are kept where the memory is dense, unless a ``memory_format`` asks for others."""
-    if memory_format is None and (made := _usual_clone(input)) is not None:
-        return made
     if type(input) is not Tensor:
         check_tensors("clone", input=input)
     if memory_format is None or memory_format is preserve_format:

@@ -197,26 +197,46 @@ def test_the_thread_count_may_change_while_kernels_run():
     assert failures == []
 
 
+WATCHED = """
+import os, subprocess, sys, time, tensorcore as tc
+x, found, right, end = tc.ones(1_000_000), 0, True, time.monotonic() + 20
+os.sched_setaffinity(0, {processors})
+tc.set_num_threads(2)
+others = set(os.listdir("/proc/self/task"))
+busy = "import os; os.sched_setaffinity(0, {busy})\\nwhile os.getppid() == " + str(os.getpid()) + ": pass"
+beside = subprocess.Popen([sys.executable, "-c", busy]) if {busy} else None
+while found != {wanted} and time.monotonic() < end:
+    right = right and bool((x + x == 2).all())
+    worker, = set(os.listdir("/proc/self/task")) - others
+    found = len(os.sched_getaffinity(int(worker)))
+    time.sleep({pause})
+if beside:
+    beside.kill()
+    beside.wait()
+print(found, right)
+"""
+
+
+def watch_worker(count, wanted, busy=0, pause=0.0):
+    """On how many of ``count`` processors a worker may run, once those are as many as wanted; ``busy`` of them run another program."""
+    allowed = sorted(os.sched_getaffinity(0))
+    if len(allowed) < count:
+        pytest.skip("needs two processors")
+    program = WATCHED.format(processors=allowed[:count], busy=allowed[:busy], wanted=wanted, pause=pause)
+    return run(program, OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
+
+
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="needs a Linux system")
 @pytest.mark.parametrize("count", [1, 2])
 def test_workers_keep_off_the_callers_processor(count):
     """A worker that is woken may run on every processor of the process but the caller's; where there is one, on that."""
-    allowed = sorted(os.sched_getaffinity(0))
-    if len(allowed) < count:
-        pytest.skip("needs two processors")
-    program = f"""
-import os, time, tensorcore as tc
-x = tc.ones(1_000_000)
-os.sched_setaffinity(0, {allowed[:count]})
-tc.set_num_threads(2)
-others = set(os.listdir("/proc/self/task"))
-for _ in range(3):
-    x + x
-    time.sleep(0.2)
-worker, = set(os.listdir("/proc/self/task")) - others
-print(len(os.sched_getaffinity(int(worker))), bool((x + x == 2).all()))
-"""
-    assert run(program, OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1") == "1 True"
+    assert watch_worker(count, wanted=1, pause=0.2) == "1 True"
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="needs a Linux system")
+def test_a_worker_behind_another_program_may_come_to_the_caller():
+    """Where it waits with a piece of work, the caller falls asleep and leaves it its own processor too."""
+    assert watch_worker(2, wanted=2, busy=1) == "2 True"
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a POSIX system")

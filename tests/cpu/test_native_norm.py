@@ -38,6 +38,7 @@ LAYERS = {
     "layer of one": ((4, 1), trailing((4, 1), 1)),
     "many rows": ((700, 33), trailing((700, 33), 1)),
     "long rows": ((2, 5003), trailing((2, 5003), 1)),
+    "long rows in strips": ((3, 33_001), trailing((3, 33_001), 1)),
     "batch": ((4, 3, 5, 7), channels((4, 3, 5, 7))),
     "batch of vectors": ((50, 70), channels((50, 70))),
     "batch of one channel": ((9, 1, 40), channels((9, 1, 40))),
@@ -241,7 +242,7 @@ def test_long_rows_from_memory(dtype, weights, centre):
         np.testing.assert_array_equal(whole[7:9], few)
 
 
-@pytest.mark.parametrize("name", ["many rows", "batch", "group"])
+@pytest.mark.parametrize("name", ["many rows", "long rows in strips", "batch", "group"])
 def test_gradients_do_not_depend_on_the_number_of_threads(name):
     """The rows are added up block by block."""
     x, w, b, g, options = case(name, "float32")

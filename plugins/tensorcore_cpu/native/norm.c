@@ -20,6 +20,7 @@ enum {
     GRAIN = 1 << 14, /* elements a thread */
     BLOCKS = 32,     /* of rows at most whose sums for weight and bias are taken apart */
     MOST = 12,       /* dims of a view */
+    LONG_ROW = 1 << 17, /* bytes, of which a row has too many for the second cache to hold it, its gradients and their sums */
     FAR = 4 << 20,   /* bytes of x of which the caches hold little, after what other ops read and wrote */
     FAR_ROW = 24 << 10, /* of a row, over which there are several ways while memory would wait: of one of 16 KB asking took longer */
 };
@@ -309,7 +310,44 @@ static void add_blocks(const norm_call *call, npy_intp blocks, npy_intp start, P
             ((double *)PyArray_DATA(into))[i] = total[i];
 }
 
+/* Long rows by strips of columns: the sums of a strip stay in the first cache, and are whole at once. */
+
+typedef struct {
+    const norm_call *call;
+    npy_intp size; /* of what one row's sums take */
+    char *sums;
+    void *weight, *bias;
+} long_run;
+
+static void sum_long_rows(void *context, npy_intp begin, npy_intp end) {
+    const long_run *run = context;
+    run->call->of->row_sums(&run->call->over_rows, begin, end - begin, run->sums + begin * run->size);
+}
+
+static void differentiate_strips(void *context, npy_intp begin, npy_intp end) {
+    const long_run *run = context;
+    const norm_call *call = run->call;
+    for (; begin < end; begin++) {
+        const npy_intp first = begin * NORM_STRIP, rest = call->n - first;
+        call->of->columns_back(&call->over_rows, call->rows, run->sums, first, rest < NORM_STRIP ? rest : NORM_STRIP, run->weight, run->bias);
+    }
+}
+
+static bool differentiate_long_rows(const norm_call *call, PyArrayObject *weight, PyArrayObject *bias) {
+    const npy_intp size = 2 * (call->type == TYPE_F32 ? sizeof(double) : sizeof(long double));
+    long_run run = {call, size, malloc((size_t)(call->rows * size)), weight ? PyArray_DATA(weight) : NULL, bias ? PyArray_DATA(bias) : NULL};
+    if (!run.sums)
+        return false;
+    native_parallel(call->rows, 1, sum_long_rows, &run);
+    native_parallel((call->n + NORM_STRIP - 1) / NORM_STRIP, native_grain(GRAIN, call->rows * NORM_STRIP), differentiate_strips, &run);
+    free(run.sums);
+    return true;
+}
+
 static bool differentiate_rows(norm_call *call, PyArrayObject *weight, PyArrayObject *bias) {
+    if (call->over_rows.inner == 1 && call->turns == 1 && call->weight && call->over_rows.out && (weight || bias) &&
+        call->n * TYPE_SIZE[call->type] >= LONG_ROW)
+        return differentiate_long_rows(call, weight, bias);
     npy_intp least = native_grain(GRAIN, call->n);
     call->block = (call->rows + BLOCKS - 1) / BLOCKS;
     call->block = call->block > least ? call->block : least;

@@ -39,6 +39,7 @@ static inline ptrdiff_t norm_padded(ptrdiff_t n) { return (n + 15) / 16 * 16; }
 enum {
     NORM_CHANNELS = 64,             /* columns that a loop over channels of a few elements takes at most */
     NORM_INNER = NORM_CHANNELS / 2, /* elements of such channels at most */
+    NORM_STRIP = 2048,              /* columns of long rows, whose sums stay in the first cache */
 };
 
 /* How many channels of so many elements go together. */
@@ -49,6 +50,10 @@ typedef struct {
     /* The gradients of x (unless `out` is NULL) and of weight and bias, which are added to rows of WIDE numbers of their
        own (unless they are NULL). `space`, at a line of the cache, has room for two blocks of sums. */
     void (*rows_back)(const norm_rows *of, ptrdiff_t first, ptrdiff_t count, double *weight, double *bias, void *space);
+    /* The same of long rows with a weight for each element, in two ways over them: two sums of each row, of the type's WIDE, and from these the
+       gradients of some columns at a time, at most NORM_STRIP, of weight and bias too (unless they are NULL). */
+    void (*row_sums)(const norm_rows *of, ptrdiff_t first, ptrdiff_t count, void *sums);
+    void (*columns_back)(const norm_rows *of, ptrdiff_t rows, const void *sums, ptrdiff_t first, ptrdiff_t count, void *weight, void *bias);
     /* The channels from `first` on, at most norm_channels_together of them. */
     void (*channels)(const norm_channels *of, ptrdiff_t first, ptrdiff_t count);
     void (*channels_back)(const norm_channels *of, ptrdiff_t first, ptrdiff_t count);

@@ -14,7 +14,7 @@ enum {
     PIECES = 4, /* a thread: who is delayed by other programs then leaves little for the others to wait for */
     LINE = 64,
     TO_AND_FRO = 13, /* grains: 400 kB or so of each operand; of more, what follows another loop took up to 3 % longer */
-    SPINS = 2000, /* 50 us on a Zen 4, which takes 15 to fall asleep and be woken */
+    SPINS = 8000, /* 200 us on a Zen 4: what follows a loop in Python, and waits for one, takes 20 to 100; to be woken takes 15 and more */
 };
 
 /* A loop's number, and under it the next grain of a share: a ticket. One of an earlier loop is a share that nobody has touched:

@@ -21,6 +21,6 @@ enum {
 #include "norm_of_real.h"
 
 const norm_loops ISA(norm_loops) = {{
-    {norm_rows_f32, norm_rows_back_f32, norm_channels_f32, norm_channels_back_f32},
-    {norm_rows_f64, norm_rows_back_f64, norm_channels_f64, norm_channels_back_f64},
+    {norm_rows_f32, norm_rows_back_f32, row_sums_f32, columns_back_f32, norm_channels_f32, norm_channels_back_f32},
+    {norm_rows_f64, norm_rows_back_f64, row_sums_f64, columns_back_f64, norm_channels_f64, norm_channels_back_f64},
 }};

@@ -180,9 +180,7 @@ static PyObject *run_narrow(const shortcut *self, PyObject *const *args, Py_ssiz
    view and the name of its kernel, and whether it is ravel. */
 static PyObject *run_flattened(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     enum { SHOW, KERNEL, ALWAYS };
-    static PyObject *words;
-    if (nargs < 1 || nargs > 3 || kwnames || !is_whole(args[0]) || !PyArray_CheckExact(SLOT(args[0], NATIVE)) ||
-        (!words && !(words = PyTuple_Pack(1, shortcut_names[A_SHAPE]))))
+    if (nargs < 1 || nargs > 3 || kwnames || !is_whole(args[0]) || !PyArray_CheckExact(SLOT(args[0], NATIVE)))
         return NULL;
     const bool always = self->known[ALWAYS] == Py_True;
     PyArrayObject *x = (PyArrayObject *)SLOT(args[0], NATIVE);
@@ -197,18 +195,7 @@ static PyObject *run_flattened(const shortcut *self, PyObject *const *args, Py_s
         all *= PyArray_DIM(x, (int)i);
     for (int i = 0; i < ndim; i++)
         sizes[i <= start ? i : i - (i < end ? i - start : end - start)] = i < start || i > end ? PyArray_DIM(x, i) : all;
-    PyObject *shape = tuple_of(sizes, ndim - (int)(end - start)), *made = NULL;
-    PyObject *given[] = {SLOT(args[0], NATIVE), shape};
-    PyObject *native = shape ? run_kernel(SLOT(args[0], DEVICE), self->known[KERNEL], given, 1, words) : NULL;
-    PyObject *options = native && native != Py_None ? PyDict_New() : NULL;
-    if (options && !PyDict_SetItem(options, shortcut_names[A_SHAPE], shape)) {
-        PyObject *const call[] = {args[0], options, native};
-        made = PyObject_Vectorcall(self->known[SHOW], call, 3, NULL);
-    }
-    Py_XDECREF(options);
-    Py_XDECREF(native);
-    Py_XDECREF(shape);
-    return made;
+    return shown_in_shape(self->known[SHOW], self->known[KERNEL], args[0], tuple_of(sizes, ndim - (int)(end - start)));
 }
 
 const shortcut_spec reading_shortcuts[] = {{"getitem", run_getitem}, {"flattened", run_flattened}, {"narrow", run_narrow}, {NULL, NULL}};

@@ -185,6 +185,10 @@ bool is_whole_slice(PyObject *one);
 /* Ints as a tuple; NULL with an exception. */
 PyObject *tuple_of(const npy_intp *numbers, int count);
 
+/* show(input, {"shape": shape}, the view that the kernel of that name makes), and takes the reference to the shape; NULL without an
+   exception where there is no such view. */
+PyObject *shown_in_shape(PyObject *show, PyObject *kernel, PyObject *input, PyObject *shape);
+
 /* parse.py: new_dim(key, ndim), and simple(key, shape), which is NULL without an exception where the function has to look. */
 PyObject *new_dim_of(PyObject *key, Py_ssize_t ndim);
 PyObject *simple_key(PyObject *key, PyObject *shape);

@@ -15,6 +15,22 @@ static PyObject *shown(PyObject *show, PyObject *input, const char *name, PyObje
     return made;
 }
 
+PyObject *shown_in_shape(PyObject *show, PyObject *kernel, PyObject *input, PyObject *shape) {
+    static PyObject *words;
+    PyObject *given[] = {SLOT(input, NATIVE), shape}, *native = NULL, *made = NULL;
+    if (shape && (words || (words = PyTuple_Pack(1, shortcut_names[A_SHAPE]))))
+        native = run_kernel(SLOT(input, DEVICE), kernel, given, 1, words);
+    PyObject *options = native && native != Py_None ? PyDict_New() : NULL;
+    if (options && !PyDict_SetItem(options, shortcut_names[A_SHAPE], shape)) {
+        PyObject *const call[] = {input, options, native};
+        made = PyObject_Vectorcall(show, call, 3, NULL);
+    }
+    Py_XDECREF(options);
+    Py_XDECREF(native);
+    Py_XDECREF(shape);
+    return made;
+}
+
 /* The array of a call of a tensor and some numbers, one by one or in a tuple or list, which are read; NULL of others. */
 static PyArrayObject *read_numbers(PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames, npy_intp *numbers, Py_ssize_t *count) {
     if (nargs < 2 || kwnames || !is_whole(args[0]) || !PyArray_CheckExact(SLOT(args[0], NATIVE)))
@@ -53,6 +69,28 @@ static PyObject *run_expanded(const shortcut *self, PyObject *const *args, Py_ss
             return NULL;
     }
     return shown(self->known[SHOW], args[0], "shape", tuple_of(sizes, (int)count));
+}
+
+/* shape.py: view(input, *sizes), and reshape, of a dense array alone, as it may copy others; they know what shows the view, the name of
+   its kernel, and whether the array has to be dense. One of the sizes may be -1. */
+static PyObject *run_viewed(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    enum { KERNEL = 1, DENSE };
+    npy_intp sizes[NPY_MAXDIMS], elements = 1;
+    Py_ssize_t count, open = -1;
+    PyArrayObject *x = read_numbers(args, nargs, kwnames, sizes, &count);
+    if (!x || (self->known[DENSE] == Py_True && !PyArray_IS_C_CONTIGUOUS(x)))
+        return NULL;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        if (sizes[i] == -1 && open < 0)
+            open = i;
+        else if (sizes[i] < 0 || __builtin_mul_overflow(elements, sizes[i], &elements))
+            return NULL;
+    }
+    if (open >= 0 && elements)
+        sizes[open] = PyArray_SIZE(x) / elements;
+    if (open >= 0 ? !elements || sizes[open] * elements != PyArray_SIZE(x) : elements != PyArray_SIZE(x))
+        return NULL;
+    return shown_in_shape(self->known[SHOW], self->known[KERNEL], args[0], tuple_of(sizes, (int)count));
 }
 
 /* order.py: permute(input, *order) */
@@ -125,5 +163,5 @@ static PyObject *run_as_strided(const shortcut *self, PyObject *const *args, Py_
 }
 
 const shortcut_spec shown_shortcuts[] = {
-    {"expanded", run_expanded}, {"permuted", run_permuted}, {"transposed", run_transposed}, {"as_strided", run_as_strided}, {NULL, NULL},
+    {"expanded", run_expanded}, {"viewed", run_viewed}, {"permuted", run_permuted}, {"transposed", run_transposed}, {"as_strided", run_as_strided}, {NULL, NULL},
 };

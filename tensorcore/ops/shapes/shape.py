@@ -48,6 +48,7 @@ _ALL = slice(None)
 
 
 @operation(samples=samples.view)
+@before("viewed", _show_view, _view.kernel, False)
 def view(input: Tensor, *shape: Any, size: Any = None, dtype: Any = None) -> Tensor:
     """The same memory in another shape, or its bits as another dtype.
 
@@ -137,6 +138,7 @@ def in_shape(device: Backend, native: Native, shape: tuple[int, ...]) -> Native:
 
 
 @operation(samples=samples.reshape)
+@before("viewed", _show_view, _view.kernel, True)
 def reshape(input: Tensor, *sizes: Any, shape: Any = None) -> Tensor:
     """The same elements in another ``shape``: a view where possible, else a copy. One size may be -1."""
     if type(input) is not Tensor:

@@ -14,7 +14,8 @@ enum {
     PIECES = 4, /* a thread: who is delayed by other programs then leaves little for the others to wait for */
     LINE = 64,
     TO_AND_FRO = 13, /* grains: 400 kB or so of each operand; of more, what follows another loop took up to 3 % longer */
-    SPINS = 8000, /* 200 us on a Zen 4: what follows a loop in Python, and waits for one, takes 20 to 100; to be woken takes 15 and more */
+    SPINS = 2000,  /* 50 us on a Zen 4, which takes 15 to fall asleep and be woken */
+    YIELDS = 400,  /* of a worker after these, which leave the processor to whoever waits for it: Python takes 20 to 100 us between two loops */
 };
 
 /* A loop's number, and under it the next grain of a share: a ticket. One of an earlier loop is a share that nobody has touched:
@@ -138,8 +139,11 @@ static void *worker(void *argument) {
     uint64_t seen = 0;
     for (;;) {
         uint64_t now = LOAD(pool.loop);
-        for (int i = 0; !is_new(now, seen) && i < SPINS; i++) {
-            relax();
+        for (int i = 0; !is_new(now, seen) && i < SPINS + YIELDS; i++) {
+            if (i < SPINS)
+                relax();
+            else
+                sched_yield();
             now = LOAD(pool.loop);
         }
         if (!is_new(now, seen)) {

@@ -140,13 +140,13 @@ class Philox:
 
     def _check(self, kind: str, shape: tuple[int, ...], dtype: dtypes.dtype, options: dict[str, Any]) -> None:
         """Raise what a generator of the host raises: it is asked for no numbers, once for each choice of parameters."""
-        numbers = {name: one for name, one in options.items() if type(one) in (int, float, bool, type(None))}
-        key = (kind, dtype, tuple(numbers.items()))
+        # Of an array only the dtype is looked at: one of no elements stands for it.
+        asked = {name: one.dtype if hasattr(one, "dtype") else one for name, one in options.items()}
+        key = (kind, dtype, tuple(asked.items()))
         if key not in self._checked or (shape and min(shape) < 0):
-            if len(numbers) < len(options):
-                numbers["probability"] = 0.5
+            empty = {name: np.empty((0,), one) if isinstance(one, np.dtype) else one for name, one in asked.items()}
             getattr(self.backend.host_generator(), kind)(
-                shape=shape if shape and min(shape) < 0 else (0,), dtype=dtype, **numbers
+                shape=shape if shape and min(shape) < 0 else (0,), dtype=dtype, **empty
             )
             self._checked.add(key)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from tensorcore import dtypes
-from tensorcore.dtypes import dtype
+from tensorcore.dtypes import PROMOTION, dtype
 from tensorcore.errors import ArgumentTypeError, UnsupportedDtype
 from tensorcore.ops.calls import binary, reflected, unary
 from tensorcore.ops.define import Op
@@ -217,7 +217,9 @@ def _meets_in(input: Any, other: Any, numbers: bool) -> Any:
         a, b = input.dtype, other.dtype
         if a in FLOATING:
             return a if a is b or b in _WHOLE else None
-        return None if a not in _WHOLE else b if b in FLOATING else dtypes.get_default_dtype() if b in _WHOLE else None
+        if a in _WHOLE and b in _WHOLE:  # not every two of them meet
+            return dtypes.get_default_dtype() if (a, b) in PROMOTION else None
+        return b if a in _WHOLE and b in FLOATING else None
     one, number = (input, other) if first else (other, input)
     if not numbers or type(one) is not Tensor or one.node is not None or type(number) not in _PLAIN:
         return None

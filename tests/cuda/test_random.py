@@ -140,3 +140,14 @@ def test_what_the_host_refuses_is_refused() -> None:
         with pytest.raises(type(expected.value)) as found:
             call("cuda")
         assert str(found.value) == str(expected.value)
+
+
+@pytest.mark.standin
+def test_slopes_are_drawn_where_the_argument_is_negative() -> None:
+    """rrelu, whose distribution has an array for a parameter, draws on the device's generator; of an empty tensor too."""
+    x = tc.tensor([-2.0, 3.0, -1.0], device="cuda", dtype=tc.float64)
+    slopes = (tc.rrelu(x, 0.25, 0.5, training=True) / x).tolist()
+    assert slopes[1] == 1.0
+    assert all(0.25 <= slopes[at] < 0.5 for at in (0, 2))
+    assert slopes[0] != slopes[2]
+    assert tc.rrelu(x[:0], training=True).shape == (0,)

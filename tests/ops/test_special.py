@@ -7,6 +7,7 @@ import math
 import pytest
 
 import tensorcore as tc
+from tensorcore.errors import DtypeError
 
 _EULER = 0.5772156649015328606
 _ZETA3, _ZETA5 = 1.2020569031595942854, 1.0369277551433699263
@@ -63,6 +64,14 @@ def test_polynomials_of_high_orders(name, x, order, value):
     """Orders in the thousands are worked out, as many of these results are numbers; those that no integer holds are 0, as in PyTorch."""
     x, order = double(x), double(order)
     assert getattr(tc.special, name)(x, order).item() == pytest.approx(value, rel=1e-9)
+
+
+def test_integers_that_no_dtype_holds_are_refused():
+    """A uint64 beside a signed order has no dtype in common with it, as elsewhere; beside a uint8 it has one."""
+    x = tc.tensor([2, 3], dtype=tc.uint64)
+    with pytest.raises(DtypeError, match="uint64"):
+        tc.special.chebyshev_polynomial_t(x, tc.tensor([2, 2]))
+    assert tc.special.chebyshev_polynomial_t(x, tc.tensor([2, 2], dtype=tc.uint8)).tolist() == [7.0, 17.0]
 
 
 def double(number):

@@ -85,6 +85,23 @@ def test_extremes(shape, dim, dtype):
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("count", [8191, 8192, 8231, 40_001, 300_000])
+def test_extremes_of_long_rows(count, dtype):
+    """Wherever the extreme lies, beside infinities of both signs, and NaN for a NaN anywhere; sums along the way may overflow."""
+    values = np.random.default_rng(count).uniform(-1, 1, count).astype(dtype)
+    places = [0, 1, 17, count // 3, count - 17, count - 2, count - 1]
+    for name, factor in (("amax", 1), ("amin", -1)):
+        native, twin = kernel(name)
+        for place in places:
+            for found in (3.0, np.finfo(dtype).max, math.inf, math.nan):
+                x = values.copy()
+                x[places[place % 2 :: 2]] = -np.finfo(dtype).max if place % 3 else -math.inf
+                x[place] = found
+                x *= factor
+                np.testing.assert_array_equal(native(x, dim=None, keepdim=False), twin(x, dim=None, keepdim=False))
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("width", [1, 3, 7, 32, 33, 40, 64, 101, 600])
 def test_extremes_of_columns(width, dtype):
     """A NaN reaches its own column from any row, beside infinities and in columns that are met twice; all else are NumPy's values."""

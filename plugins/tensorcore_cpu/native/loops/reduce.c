@@ -23,6 +23,43 @@
 ROWS_OF_TWO(f32, i32, ps)
 ROWS_OF_TWO(f64, i64, pd)
 
+/* The larger and the smaller of whole registers without NaN. */
+#if defined(__AVX512F__)
+#define WIDE_OF_TWO(suffix, vector, ps)                                                                                    \
+    ALWAYS_INLINE vector larger_wide_##suffix(vector x, vector y) { return (vector)_mm512_max_##ps(x, y); }                \
+    ALWAYS_INLINE vector smaller_wide_##suffix(vector x, vector y) { return (vector)_mm512_min_##ps(x, y); }
+#else /* which are as wide as rows are read */
+#define WIDE_OF_TWO(suffix, vector, ps)                                                                                    \
+    ALWAYS_INLINE vector larger_wide_##suffix(vector x, vector y) { return larger_##suffix(x, y); }                        \
+    ALWAYS_INLINE vector smaller_wide_##suffix(vector x, vector y) { return smaller_##suffix(x, y); }
+#endif
+WIDE_OF_TWO(f32, vf, ps)
+WIDE_OF_TWO(f64, vd, pd)
+
+/* The extreme of a row that is FAR, up to what no longer fills 128 bytes, and how much that is: with as few instructions as can be, since
+   a processor asks memory for what those that it has begun will read (a Zen 4 begins 320), and 40 MB take 10 % less. Instead of looks for
+   a NaN there are sums, which are NaN for infinities of both signs too: then the answer is 0, and nothing is found. */
+#define FAR_EXTREME(name, type, suffix, vector, better, beats)                                                \
+    static ptrdiff_t name##_far(const type *data, ptrdiff_t count, type *best) {                              \
+        enum { EACH = VECTOR / sizeof(type), REGISTERS = 128 / VECTOR, STEP = EACH * REGISTERS };             \
+        vector m[REGISTERS], s[REGISTERS] = {{0}};                                                            \
+        ptrdiff_t i = 0;                                                                                      \
+        for (int k = 0; k < REGISTERS; k++)                                                                   \
+            m[k] = *(const vector##_u *)data;                                                                 \
+        for (; i + STEP <= count; i += STEP)                                                                  \
+            for (int k = 0; k < REGISTERS; k++) {                                                             \
+                const vector x = *(const vector##_u *)(data + i + k * EACH);                                  \
+                m[k] = better##_wide_##suffix(x, m[k]);                                                       \
+                s[k] += x;                                                                                    \
+            }                                                                                                 \
+        for (int k = 0; k < STEP; k++) {                                                                      \
+            if (s[k / EACH][k % EACH] != s[k / EACH][k % EACH])                                               \
+                return 0;                                                                                     \
+            *best = m[k / EACH][k % EACH] beats *best ? m[k / EACH][k % EACH] : *best;                        \
+        }                                                                                                     \
+        return i;                                                                                             \
+    }
+
 /* NaN is looked for beside the extreme, in two rows of elements at once. */
 #define ROW_EXTREME(name, type, suffix, mask, lanes, better, beats)                                           \
     static type name(const type *data, ptrdiff_t count) {                                                     \
@@ -32,7 +69,7 @@ ROWS_OF_TWO(f64, i64, pd)
                 best = ((data[i] beats best) | (data[i] != data[i])) ? data[i] : best;                        \
             return best;                                                                                      \
         }                                                                                                     \
-        ptrdiff_t i = 0;                                                                                      \
+        ptrdiff_t i = count * (ptrdiff_t)sizeof(type) < FAR ? 0 : name##_far(data, count, &best);             \
         row_##suffix m[CHAINS];                                                                               \
         row_##mask nan = {0};                                                                                 \
         for (int k = 0; k < CHAINS; k++)                                                                      \
@@ -161,7 +198,9 @@ enum { EXTREME_ROWS = 32, EXTREME_VECTORS = 4 };
             places[j] = at_row[j];                                                                            \
     }
 
-#define FAMILY(suffix, type, mask, lanes, index)                                                              \
+#define FAMILY(suffix, type, mask, lanes, index, vector)                                                       \
+    FAR_EXTREME(largest_##suffix, type, suffix, vector, larger, >)                                            \
+    FAR_EXTREME(smallest_##suffix, type, suffix, vector, smaller, <)                                          \
     ROW_EXTREME(largest_##suffix, type, suffix, mask, lanes, larger, >)                                       \
     ROW_EXTREME(smallest_##suffix, type, suffix, mask, lanes, smaller, <)                                     \
     ROW_EXTREMES(largest_##suffix, type, suffix, mask, lanes, larger)                                         \
@@ -244,8 +283,8 @@ enum { EXTREME_ROWS = 32, EXTREME_VECTORS = 4 };
         }                                                                                                     \
     }
 
-FAMILY(f32, float, i32, ROW_F32, int32_t)
-FAMILY(f64, double, i64, ROW_F64, int64_t)
+FAMILY(f32, float, i32, ROW_F32, int32_t, vf)
+FAMILY(f64, double, i64, ROW_F64, int64_t, vd)
 
 /* Four vectors of products beside one another, in the elements' own type, as PyTorch takes them. */
 #define PRODUCT(name, type, vector, lanes)                                                                    \

@@ -217,9 +217,8 @@ def _meets_in(input: Any, other: Any, numbers: bool) -> Any:
         a, b = input.dtype, other.dtype
         if a in FLOATING:
             return a if a is b or b in _WHOLE else None
-        if a in _WHOLE and b in _WHOLE:  # not every two of them meet
-            return dtypes.get_default_dtype() if (a, b) in PROMOTION else None
-        return b if a in _WHOLE and b in FLOATING else None
+        whole = a in _WHOLE and b in _WHOLE and (a, b) in PROMOTION  # not every two of them meet
+        return dtypes.get_default_dtype() if whole else b if a in _WHOLE and b in FLOATING else None
     one, number = (input, other) if first else (other, input)
     if not numbers or type(one) is not Tensor or one.node is not None or type(number) not in _PLAIN:
         return None

@@ -5,7 +5,8 @@ stands where a row is over it and the machine's own time for the row's bytes and
 reaches the target there. ``of limit`` is that time over ours.
 
 A row over nine tenths of its target, above or below the line, is measured VISITS times: again after all others, when whatever
-else keeps the machine busy has changed. Its medians are over the rounds of all visits.
+else keeps the machine busy has changed; so is one that has no target, as those of ``--ops``, and takes longer than the peer. Its
+medians are over the rounds of all visits.
 """
 
 from __future__ import annotations
@@ -130,9 +131,10 @@ def _measure(
 
 def _is_due(result: Result | None, visit: int) -> bool:
     """Whether a row was near its target at the first visit, and has had all visits up to this one."""
-    if result is None or result["target"] is None or result.get("visits") != visit:
+    if result is None or result.get("visits") != visit:
         return False  # tables of earlier versions do not count visits
-    return visit > 1 or result["ratio"] > NEAR * result["target"]
+    near = 1.0 if result["target"] is None else NEAR * result["target"]
+    return visit > 1 or result["ratio"] > near
 
 
 def _key(line: Line) -> Key:

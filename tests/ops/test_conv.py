@@ -111,18 +111,36 @@ def test_complex_convolutions_are_pytorchs(torch, dtype, groups):
         np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-4 if dtype == "complex64" else 1e-12)
 
 
-def test_complex_time_convolution_is_that_of_its_taps():
-    """Without a kernel for it, it is one product for each tap, with zeros around; other layouts give the same."""
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
+@pytest.mark.parametrize("sizes", [(5, 2, 3, 3, 4), (9, 3, 40, 4, 5), (200, 3, 5, 2, 4), (70, 2, 33, 9, 40)])
+def test_time_convolution_is_that_of_its_taps(sizes, dtype):
+    """Few numbers, long sums, narrow and many taps each go their way: values and gradients are conv1d's, in every layout."""
     random = np.random.default_rng(8)
+    time, batch, channels, taps, outs = sizes
+    close = dict(rtol=1e-4, atol=1e-4) if dtype == "float32" else dict(rtol=1e-11, atol=1e-11)
     x, weight, bias = [
-        tc.tensor(random.standard_normal(shape) + 1j * random.standard_normal(shape))
-        for shape in ((5, 2, 3), (3, 3, 4), (4,))
+        tc.tensor(
+            random.standard_normal(shape) + (1j * random.standard_normal(shape) if dtype == "complex128" else 0)
+        ).to(getattr(tc, dtype))
+        for shape in ((time, batch, channels), (taps, channels, outs), (outs,))
     ]
     for pad in (0, 1, 2):
-        turned = tc.nn.functional.conv1d(x.permute(1, 2, 0), weight.permute(2, 1, 0), bias, padding=pad).permute(
-            2, 0, 1
-        )
-        for one in (x, x.transpose(0, 2).contiguous().transpose(0, 2), tc.cat([x, x])[:5]):
+
+        def turned(x, weight, bias, pad=pad):
+            return tc.nn.functional.conv1d(x.permute(1, 2, 0), weight.permute(2, 1, 0), bias, padding=pad).permute(
+                2, 0, 1
+            )
+
+        for one in (x, x.transpose(0, 2).contiguous().transpose(0, 2), tc.cat([x, x])[:time], x.flip(0)):
             np.testing.assert_allclose(
-                tc.conv_tbc(one, weight, bias, pad).numpy(), turned.numpy(), rtol=1e-12, atol=1e-12
+                tc.conv_tbc(one, weight, bias, pad).numpy(), turned(one, weight, bias).numpy(), **close
+            )
+        gradients = []
+        for call in (lambda *given: tc.conv_tbc(*given, pad), turned):  # noqa: B023
+            leaves = [one.clone().requires_grad_() for one in (x, weight, bias)]
+            call(*leaves).abs().square().sum().backward()
+            gradients.append([one.grad.numpy() for one in leaves])
+        for ours, theirs in zip(*gradients, strict=True):
+            np.testing.assert_allclose(
+                ours, theirs, rtol=1e-3 if dtype == "float32" else 1e-10, atol=1e-2 if dtype == "float32" else 1e-9
             )

@@ -10,8 +10,10 @@ from tensorcore.ops.calls import apply
 from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import operation
 from tensorcore.ops.layers.conv import conv1d, spread, window_counts
-from tensorcore.ops.operands import check_tensors
+from tensorcore.ops.linalg.affine import addmm
+from tensorcore.ops.operands import PLAIN_FLOATS, check_tensors
 from tensorcore.ops.samples import nn as samples
+from tensorcore.ops.shapes.pad import pad as padded
 from tensorcore.ops.shapes.shape import in_shape
 from tensorcore.tensor import Tensor, new_tensor
 
@@ -98,27 +100,57 @@ def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tenso
         for name, one, dims in (("input", input, 3), ("weight", weight, 3), ("bias", bias, 1)):
             if len(one.native.shape) != dims:
                 raise ShapeError(f"conv_tbc: {name} must have {dims} dims, got {list(one.native.shape)}; reshape it")
-    if input.dtype.is_complex and (made := _of_taps(input, weight, bias, pad)) is not None:
-        return made
+    if _is_usual(input, weight, bias, pad):
+        (time, batch, channels), (taps, _, outs) = input.native.shape, weight.native.shape
+        recorded = not input.node is weight.node is bias.node is None
+        small = time * batch * outs * taps <= _FEW and input.dtype.is_floating_point
+        if (
+            (small or input.dtype.is_complex)
+            and not recorded
+            and (made := _of_taps(input, weight, bias, pad)) is not None
+        ):
+            return made
+        if channels >= _WIDE and taps <= _SHORT and input.dtype in PLAIN_FLOATS:
+            return _by_products(input, weight, bias, pad)
     # Copies, since a kernel would lay its result out as what it gets, and that takes longer.
     return _turned(conv1d(_turned(input, 1, 2, 0), _turned(weight, 2, 1, 0), bias, padding=pad), 2, 0, 1)
 
 
-def _of_taps(input: Tensor, weight: Tensor, bias: Tensor, pad: int) -> Tensor | None:
-    """A product for each tap of numbers that no kernel has convolutions of, all in one batch; None where that is unusual."""
+_FEW = 1 << 12  # products, one for each tap and element of the result
+_WIDE, _SHORT = 32, 8  # channels and taps: sums are long beside what lies between them, the partial result of each tap
+
+
+def _is_usual(input: Tensor, weight: Tensor, bias: Tensor, pad: int) -> bool:
+    """Whether shapes, dtypes and devices fit, and there is something to compute; whatever does not is for ``conv1d`` to judge."""
     (time, batch, channels), (taps, depth, outs) = input.native.shape, weight.native.shape
-    many = time + 2 * pad - taps + 1 if type(pad) is int and pad >= 0 else 0
-    if (
-        not type(input) is type(weight) is type(bias) is Tensor
-        or not input.dtype is weight.dtype is bias.dtype
-        or not input.device is weight.device is bias.device
-        or not input.node is weight.node is bias.node is None
-        or channels != depth
-        or bias.native.shape != (outs,)
-        or many < 1
-        or not batch * channels * outs * taps
-    ):
-        return None
+    return (
+        type(input) is type(weight) is type(bias) is Tensor
+        and input.dtype is weight.dtype is bias.dtype
+        and input.device is weight.device is bias.device
+        and channels == depth
+        and bias.native.shape == (outs,)
+        and type(pad) is int
+        and pad >= 0
+        and time + 2 * pad >= taps
+        and batch * channels * outs * taps > 0
+    )
+
+
+def _by_products(input: Tensor, weight: Tensor, bias: Tensor, pad: int) -> Tensor:
+    """A product for each tap, added to those before: rows of the sequence lie as it wants them, with nothing to turn."""
+    (time, batch, channels), (taps, _, outs) = input.native.shape, weight.native.shape
+    many = time + 2 * pad - taps + 1
+    rows = (padded(input, (0, 0, 0, 0, pad, pad)) if pad else input).reshape(-1, channels)
+    made = addmm(bias, rows[: many * batch], weight[0])
+    for tap in range(1, taps):
+        made.addmm_(rows[tap * batch : (tap + many) * batch], weight[tap])  # type: ignore[attr-defined]
+    return made.view(many, batch, outs)  # type: ignore[attr-defined, no-any-return]
+
+
+def _of_taps(input: Tensor, weight: Tensor, bias: Tensor, pad: int) -> Tensor | None:
+    """The products of all taps in one batch, of few numbers or such that no kernel has convolutions of; None without memory."""
+    (time, batch, channels), (taps, _, outs) = input.native.shape, weight.native.shape
+    many = time + 2 * pad - taps + 1
     kernels, whole = input.device.kernels, (time + 2 * pad, batch, channels)
     try:
         if pad:

@@ -4,6 +4,7 @@
 #include "loop.h"
 #include "polynomials.h"
 #include "power.h"
+#include "quotients.h"
 #include "special.h"
 #include "wide.h"
 
@@ -83,57 +84,9 @@ BINARY_LOOP(logaddexp_f64, double, double, log_of_sum_f64(x, y, 1, 0.69314718055
 BINARY_LOOP(logaddexp2_f32, float, float, log_of_sum_f32(x, y, 0.69314718055994530942f, 1, 1.44269504088896340736f))
 BINARY_LOOP(logaddexp2_f64, double, double, log_of_sum_f64(x, y, 0.69314718055994530942, 1, 1.44269504088896340736))
 
-/* Quotients and remainders by a division in double, which is exact while the quotient is below EASY_QUOTIENT. What is not, and
-   infinities and NaN, are left as NaN for a second look at a piece of the row, whose operands are still there where the result takes
-   the place of one. */
-#define EASY(suffix, x, y) ((fabs((double)(x) / (y)) < EASY_QUOTIENT) & (abs__##suffix(y) < INFINITY))
-#define DIVIDED(suffix, from, x, y) (EASY(suffix, x, y) ? from(x, y, fmod_easy_##suffix(x, y)) : NAN)
-#define DIVISION_LOOP(name, suffix, type, from)                                                               \
-    static void name##_##suffix(char *const *data, const ptrdiff_t *steps, ptrdiff_t count) {                 \
-        enum { PIECE = 512, SIZE = sizeof(type) };                                                            \
-        const bool dense = steps[0] == SIZE && (steps[1] == SIZE || steps[1] == 0);                           \
-        for (ptrdiff_t begin = 0; begin < count; begin += PIECE) {                                            \
-            const ptrdiff_t piece = count - begin < PIECE ? count - begin : PIECE;                            \
-            const char *x = data[0] + begin * steps[0], *y = data[1] + begin * steps[1];                      \
-            const type *a = (const type *)x, *b = (const type *)y;                                            \
-            char *to = data[2] + begin * steps[2];                                                            \
-            type made[PIECE];                                                                                 \
-            int hard = !dense;                                                                                \
-            if (dense && steps[1]) {                                                                          \
-                for (ptrdiff_t i = 0; i < piece; i++) {                                                       \
-                    made[i] = DIVIDED(suffix, from, a[i], b[i]);                                              \
-                    hard |= made[i] != made[i];                                                               \
-                }                                                                                             \
-            } else if (dense) {                                                                               \
-                const type all = *b;                                                                          \
-                for (ptrdiff_t i = 0; i < piece; i++) {                                                       \
-                    made[i] = DIVIDED(suffix, from, a[i], all);                                               \
-                    hard |= made[i] != made[i];                                                               \
-                }                                                                                             \
-            }                                                                                                 \
-            for (ptrdiff_t i = 0; hard && i < piece; i++) {                                                   \
-                const type one = *(const type *)(x + i * steps[0]), other = *(const type *)(y + i * steps[1]); \
-                made[i] = dense && made[i] == made[i] ? made[i] : from(one, other, fmod_far_##suffix(one, other)); \
-            }                                                                                                 \
-            if (steps[2] == SIZE)                                                                             \
-                memcpy(to, made, (size_t)piece * SIZE);                                                       \
-            else                                                                                              \
-                for (ptrdiff_t i = 0; i < piece; i++)                                                         \
-                    *(type *)(to + i * steps[2]) = made[i];                                                   \
-        }                                                                                                     \
-    }
-DIVISION_LOOP(fmod, f32, float, fmod_from)
-DIVISION_LOOP(remainder, f32, float, remainder_from)
-DIVISION_LOOP(floor_divide, f32, float, floor_divide_from)
-#if defined(EASY_IN_DOUBLE)
-DIVISION_LOOP(fmod, f64, double, fmod_of_f64)
-DIVISION_LOOP(remainder, f64, double, remainder_of_f64)
-DIVISION_LOOP(floor_divide, f64, double, floor_divide_of_f64)
-#else
-BINARY_LOOP(fmod_f64, double, double, fmod(x, y))
-BINARY_LOOP(remainder_f64, double, double, remainder_of_f64(x, y, fmod(x, y)))
-BINARY_LOOP(floor_divide_f64, double, double, floor_divide_of_f64(x, y, fmod(x, y)))
-#endif
+FLOATS(DIVISION_LOOP, fmod)
+FLOATS(DIVISION_LOOP, remainder)
+FLOATS(DIVISION_LOOP, floor_divide)
 
 /* The order is the second operand. */
 FLOATS(CHEBYSHEV_LOOP, chebyshev_polynomial_t, 't', x)

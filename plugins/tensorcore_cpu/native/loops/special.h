@@ -1,4 +1,4 @@
-/* Special functions in double: Bessel's of imaginary arguments, orthogonal polynomials, and the ends of division. */
+/* Special functions in double: Bessel's of imaginary arguments, and orthogonal polynomials. */
 #ifndef TENSORCORE_NATIVE_SPECIAL_H
 #define TENSORCORE_NATIVE_SPECIAL_H
 
@@ -79,77 +79,6 @@ ALWAYS_INLINE float hypot_f32_of(float x, float y) {
     double a = x, b = y;
     float made = (float)sqrt(a * a + b * b);
     return fabsf(x) == INFINITY || fabsf(y) == INFINITY ? INFINITY : made;
-}
-
-/* What is left of x after whole ys, where the quotient is small enough; with the sign of x. */
-#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
-#define EASY_QUOTIENT 0x1p52
-#define EASY_IN_DOUBLE
-/* The quotient may have been rounded up to a whole number; what is left has few bits, and is exact either way. */
-ALWAYS_INLINE float fmod_easy_f32(float x, float y) {
-    double size = abs__f64(x), by = abs__f64(y), left = __builtin_fma(-trunc(abs__f64((double)x / y)), by, size);
-    return signed_as_f32((float)(left < 0 ? left + by : left), x);
-}
-
-/* So are doubles: what is left is less than y, and a multiple of its last place, or all of x. */
-ALWAYS_INLINE double fmod_easy_f64(double x, double y) {
-    double size = abs__f64(x), by = abs__f64(y), left = __builtin_fma(-trunc(abs__f64(x / y)), by, size);
-    return signed_as_f64(left < 0 ? left + by : left, x);
-}
-#define fmod_far_f64 fmod
-
-/* Of any quotient, 52 bits of it at a time: each rest has few bits too. libm's takes ten times as long. */
-static inline float fmod_far_f32(float x, float y) {
-    double left = fabs((double)x);
-    const double by = fabs((double)y);
-    if (!(left < INFINITY) || !(by > 0) || by == INFINITY)
-        return fmodf(x, y);
-    bool turned = false, far = true;
-    while (far) {
-        const double quotient = trunc(left / by);
-        far = quotient >= EASY_QUOTIENT;
-        left = __builtin_fma(-quotient, by, left);
-        turned ^= far && left < 0;
-        left = left >= 0 ? left : far ? -left : left + by;
-    }
-    return signed_as_f32((float)(turned && left > 0 ? by - left : left), x);
-}
-#else
-#define EASY_QUOTIENT 0x1p28
-#define fmod_far_f32 fmodf
-ALWAYS_INLINE float fmod_easy_f32(float x, float y) {
-    double quotient = trunc((double)x / y);
-    return signed_as_f32(abs__f32((float)(x - quotient * y)), x);
-}
-#endif
-
-/* From x, y and their remainder by C's rule: the three kinds of division, as NumPy defines them, but that a remainder of 0 has the
-   sign of x, as in PyTorch. */
-#define fmod_from(x, y, left) (left)
-#define fmod_of_f64(x, y, left) (left)
-ALWAYS_INLINE float remainder_from(float x, float y, float left) {
-    float other = (left < 0) != (y < 0) ? left + y : left;
-    return left == 0 ? left : other;
-}
-ALWAYS_INLINE double remainder_of_f64(double x, double y, double left) {
-    double other = (left < 0) != (y < 0) ? left + y : left;
-    return left == 0 ? left : other;
-}
-ALWAYS_INLINE float floor_divide_from(float x, float y, float left) {
-    float quotient = (x - left) / y;
-    quotient = left != 0 && (left < 0) != (y < 0) ? quotient - 1 : quotient;
-    float whole = floorf(quotient);
-    whole = quotient - whole > 0.5f ? whole + 1 : whole;
-    whole = quotient == 0 ? signed_as_f32(0, x / y) : whole;
-    return y == 0 ? x / y : whole;
-}
-ALWAYS_INLINE double floor_divide_of_f64(double x, double y, double left) {
-    double quotient = (x - left) / y;
-    quotient = left != 0 && (left < 0) != (y < 0) ? quotient - 1 : quotient;
-    double whole = floor(quotient);
-    whole = quotient - whole > 0.5 ? whole + 1 : whole;
-    whole = quotient == 0 ? signed_as_f64(0, x / y) : whole;
-    return y == 0 ? x / y : whole;
 }
 
 #endif

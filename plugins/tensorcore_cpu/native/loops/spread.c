@@ -53,6 +53,8 @@ static void copy_rows(const char *from, ptrdiff_t down, char *to, ptrdiff_t to_d
         TWO_MOVES(16)
     } else if (bytes <= 64) {
         TWO_MOVES(32)
+    } else if (bytes <= 128) {
+        TWO_MOVES(64)
     } else if (bytes < LONG_ROW) {
         for (; rows; rows--, from += down, to += to_down) {
             typedef int64_t part __attribute__((vector_size(32), aligned(1), may_alias));

@@ -13,6 +13,9 @@ DECLARE_LOOPS(turn_loops, turn_loops);
 enum { GRAIN = 1 << 15 }; /* elements: what one piece of a long row holds, and a reason for a second thread */
 enum { MANY = 64, BLOCK = 8, NEAR = 128 }; /* rows that are turned over at least, elements of a row that are turned over fast, rows near */
 enum { LONG = 128 }; /* elements of rows that are apart: shorter ones are turned over, or copied */
+enum { TOGETHER = 128 }; /* rows that a loop over columns takes together, see loops/sums.h: eight times as many as a vector has lanes */
+
+static npy_intp multiple(npy_intp count, npy_intp of) { return (count + of - 1) / of * of; }
 
 /* Whether the array is dense in some order of its dims, the largest step first. */
 static bool dense_order(PyArrayObject *array, int *axes) {
@@ -186,9 +189,10 @@ native_cut native_cut_fold(const native_fold *of, npy_intp strip, npy_intp few) 
     if (turn_rows(&cut, of, strip, few))
         return cut;
     /* Alike, so that two threads take as long; from a line of the cache to another where elements lie in a row, else of as
-       many rows as are added at once. */
-    const npy_intp even = of->inner == 1 ? 64 : 8;
-    cut.length = ((of->count + cut.pieces - 1) / cut.pieces + even - 1) / even * even;
+       many rows as are added at once, or of those that are taken together too where that is about the same. */
+    const npy_intp least = (of->count + cut.pieces - 1) / cut.pieces;
+    const npy_intp even = multiple(least, of->inner == 1 ? 64 : 8), more = multiple(least, TOGETHER);
+    cut.length = of->inner > 1 && (more - even) * 16 <= even ? more : even;
     cut.pieces = (of->count + cut.length - 1) / cut.length;
     const npy_intp length = of->count < cut.length ? of->count : cut.length, width = of->inner < strip ? of->inner : strip;
     cut.units = of->front * of->outer * cut.pieces * cut.strips;

@@ -42,6 +42,7 @@ bool small_fits(const convolution *c);
 bool small_pays(const convolution *c);
 bool small_run(const convolution *c);
 bool wide_fits(const convolution *c);
+double taps_gradient_cost(const convolution *c); /* of the input's gradient, as times of a sum whose vectors are full */
 bool taps_run(const convolution *c, taps_way how);
 
 /* The one way for what its windows lie in having its channels innermost, which `steps` say, as then does what is made; all else is

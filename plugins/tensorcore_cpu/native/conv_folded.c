@@ -56,7 +56,7 @@ bool folded_pays(const convolution *c) {
     const double lanes = (double)real_of(c)->lanes, width = (double)c->counts[2], inner = (double)c->outs;
     const double folded = (double)(c->taps * conv_product(c->counts));
     const double rows = (double)parts_of(c->counts[2], real_of(c)->lanes) * lanes / width;
-    return folded * (inner + ADDING * rows) < summed(c, 0) * summed(c, 1) * summed(c, 2) * inner;
+    return folded * (inner + ADDING * rows) < summed(c, 0) * summed(c, 1) * summed(c, 2) * inner * taps_gradient_cost(c);
 }
 
 typedef struct {
@@ -135,7 +135,10 @@ bool folded_run(const convolution *c) {
     }
     fold->phases = c->stride[2];
     fold->phase = parts_of(sizes[2], fold->phases);
-    fold->row = fold->phases * fold->phase;
+    /* A row that is added ends with a whole vector. Where that reached into the next one, which is read next, adding took three times
+       as long: what has just been written in part is not handed on. */
+    const ptrdiff_t reach = parts_of(c->counts[2], work.real->lanes) * work.real->lanes;
+    fold->row = at_least(fold->phases * fold->phase, parts_of(reach, c->stride[1]));
     fold->height = sizes[1];
     fold->move[0] = c->stride[0] * sizes[1] * fold->row;
     fold->move[1] = c->stride[1] * fold->row;

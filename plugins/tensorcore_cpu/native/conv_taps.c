@@ -61,22 +61,38 @@ static double split_of(const convolution *c) {
     return c->stride[2] > 1 ? SPLIT * elements : 0;
 }
 
-/* The cheapest way by what was measured on a Zen 4, as times of a sum whose vectors are full and whose operands lie in the first
+/* What the ways cost by what was measured on a Zen 4, as times of a sum whose vectors are full and whose operands lie in the first
    cache. Windows that are read where they lie leave lanes empty behind each row, and wait for the second cache unless many taps
-   use what comes; copies cost cycles for each run of a tile's positions, which all outs share. `split` is what it takes to bring what
-   lies under one tap side by side, where the windows' step is not one: wide sums do without. */
-static taps_way cheapest(const conv_job *job, const conv_real_loops *real, bool wide, double split) {
-    const ptrdiff_t width = job->counts[2], whole = job->outs / real->rows * real->rows;
-    const double outs = (double)job->outs, vectors = (double)(real->columns / real->lanes);
+   use what comes; copies cost cycles for each run of a tile's positions, which all outs share. */
+static double direct_cost(const conv_job *job, const conv_real_loops *real) {
+    const ptrdiff_t whole = job->outs / real->rows * real->rows;
+    const double vectors = (double)(real->columns / real->lanes);
     const double lines = (double)(job->channels * job->taps) / (double)job->row_taps * (vectors + 1);
     const double missing = lines > LINES ? 1 - LINES / lines : 0;
     ptrdiff_t rest = job->outs > whole ? 2 : 0;
     while (whole + rest < job->outs)
         rest = 2 * rest < real->rows ? 2 * rest : real->rows;
-    const double direct = filled(width, real->lanes) * (double)(whole + rest) / outs * (1 + 1.5 * missing / (double)job->row_taps) + split;
-    const double tiles = 1 + (12.5 + 2.5 * (double)real->columns / (double)width) / (vectors * outs) + split;
+    return filled(job->counts[2], real->lanes) * (double)(whole + rest) / (double)job->outs * (1 + 1.5 * missing / (double)job->row_taps);
+}
+
+static double tiles_cost(const conv_job *job, const conv_real_loops *real) {
+    const double vectors = (double)(real->columns / real->lanes);
+    return 1 + (12.5 + 2.5 * (double)real->columns / (double)job->counts[2]) / (vectors * (double)job->outs);
+}
+
+/* `split` is what it takes to bring what lies under one tap side by side, where the windows' step is not one: wide sums do without. */
+static taps_way cheapest(const conv_job *job, const conv_real_loops *real, bool wide, double split) {
+    const double direct = direct_cost(job, real) + split, tiles = tiles_cost(job, real) + split;
     const double sideways = wide ? 1.07 * filled(job->outs, real->lanes) : HUGE_VAL;
     return sideways <= direct && sideways <= tiles ? TAPS_WIDE : direct <= tiles ? TAPS_DIRECT : TAPS_TILES;
+}
+
+double taps_gradient_cost(const convolution *c) {
+    const ptrdiff_t row_taps = at_least(1, c->kernel[2] / c->stride[2]), taps = at_least(1, c->taps / conv_product(c->stride));
+    const conv_job job = {.outs = c->channels, .channels = c->outs, .taps = taps, .row_taps = row_taps,
+                          .counts = {1, 1, (c->sizes[2] + c->stride[2] - 1) / c->stride[2]}};
+    const double direct = direct_cost(&job, real_of(c)), tiles = tiles_cost(&job, real_of(c));
+    return direct < tiles ? direct : tiles;
 }
 
 static void pack_body(void *context, npy_intp begin, npy_intp end) {

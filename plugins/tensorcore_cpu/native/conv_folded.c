@@ -137,7 +137,8 @@ bool folded_run(const convolution *c) {
     fold->phase = parts_of(sizes[2], fold->phases);
     /* A row that is added ends with a whole vector. Where that reached into the next one, which is read next, adding took three times
        as long: what has just been written in part is not handed on. */
-    const ptrdiff_t reach = parts_of(c->counts[2], work.real->lanes) * work.real->lanes;
+    const bool follow = c->counts[0] * c->counts[1] > 1;
+    const ptrdiff_t reach = follow ? parts_of(c->counts[2], work.real->lanes) * work.real->lanes : 0;
     fold->row = at_least(fold->phases * fold->phase, parts_of(reach, c->stride[1]));
     fold->height = sizes[1];
     fold->move[0] = c->stride[0] * sizes[1] * fold->row;

@@ -214,7 +214,7 @@ bool conv_takes_bf16(const convolution *c) {
         return false;
     const ptrdiff_t *const counts = sums ? c->counts : c->sizes, rows = sums ? c->outs : c->channels;
     const ptrdiff_t width = pointwise_fits(c) ? conv_product(counts) : counts[2], runs = 1 + (BF16_WIDTH - 1) / width;
-    return rows >= ROWS && rows >= RUN_ROWS * runs && !winograd_is_faster(c, counts, rows, sums ? c->channels : c->outs, runs);
+    return rows >= ROWS && rows >= RUN_ROWS * runs && (bf16_tiles_take(rows) || !winograd_is_faster(c, counts, rows, sums ? c->channels : c->outs, runs));
 }
 
 bool conv_run_bf16(const convolution *c) {

@@ -20,6 +20,10 @@ enum {
     FEW_ROWS = 8, WORK = 1 << 15,    /* rows and multiplications under which packing is not worth it */
     STRIP_ROWS = 64, STRIP_COLUMNS = 128, /* that are worth strips */
     PART = 1 << 22,                  /* multiplications that are worth a second thread */
+    GROUP = 16,                      /* panels that are packed together for tiles, */
+    TOGETHER = 128,                  /* and rows times these whose sums stay in the second cache; */
+    PACKED = 4,                      /* panels that are worth a copy of each block of rows; */
+    TILES_DEPTH = 128,             /* pairs of a block of rows and a panel that stay in the first one */
 };
 
 bool bf16_here(void) {
@@ -31,29 +35,6 @@ bool bf16_here(void) {
 }
 
 /* Rows times a panel */
-
-BF16_INLINE __m512 widened(__m256i halves) {
-    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(halves), 16));
-}
-
-/* What comes before in a row, of columns [v * LANES, ...). */
-BF16_INLINE __m512 before(const bf16_rows *all, ptrdiff_t row, const bf16_columns *to, int v) {
-    const uint16_t *from = all->before + row * all->before_row;
-    if (!all->before_column)
-        return widened(_mm256_set1_epi16((short)*from));
-    return widened(_mm256_maskz_loadu_epi16((__mmask16)(to->part[0].mask >> (v * LANES)), from + to->column + v * LANES));
-}
-
-/* Writes the sums of one row, rounded to even. */
-BF16_INLINE void finish(const bf16_rows *all, ptrdiff_t row, const bf16_columns *to, __m512 low, __m512 high) {
-    const __m512i made = (__m512i)_mm512_cvtne2ps_pbh(high, low);
-    uint16_t *at = all->made + row * all->made_row;
-    if (to->part[0].mask == UINT32_MAX)
-        _mm512_storeu_si512(at + to->part[0].at, made);
-    else
-        for (const bf16_part *part = to->part; part < to->part + to->parts; part++)
-            _mm512_mask_storeu_epi16(at + part->at, part->mask, made);
-}
 
 #define ROWS(rows) _Pragma("GCC unroll 16") for (int r = 0; r < rows; r++)
 #define VECTORS(rows) ROWS(rows) for (int v = 0; v < 2; v++)
@@ -91,8 +72,8 @@ BF16_INLINE void finish(const bf16_rows *all, ptrdiff_t row, const bf16_columns 
             return;                                                                                                           \
         }                                                                                                                     \
         if (all->before)                                                                                                      \
-            VECTORS(rows) made[r][v] = _mm512_add_ps(made[r][v], before(all, row + r, to, v));                                \
-        ROWS(rows) finish(all, row + r, to, made[r][0], made[r][1]);                                                          \
+            VECTORS(rows) made[r][v] = _mm512_add_ps(made[r][v], bf16_before(all, row + r, to, v));                                \
+        ROWS(rows) bf16_finish(all, row + r, to, made[r][0], made[r][1]);                                                          \
     }
 #define HEIGHTS(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12)
 HEIGHTS(TILE)
@@ -106,26 +87,31 @@ static ptrdiff_t height(ptrdiff_t all, ptrdiff_t row) {
     return (all - row + tiles_left - 1) / tiles_left;
 }
 
-void bf16_multiply(const bf16_rows *all, const uint32_t *panel, ptrdiff_t first, ptrdiff_t count, float *sums,
-                   const bf16_columns *to) {
+void bf16_multiply(const bf16_rows *all, uint32_t *panel, ptrdiff_t first, ptrdiff_t count, float *sums, const bf16_columns *to) {
     const bf16_columns *const last = first + count == all->pairs ? to : NULL;
+    if (all->tiles) {
+        bf16_tiles_multiply(all, panel, first, count, sums, last);
+        return;
+    }
     for (ptrdiff_t row = 0, rows; row < all->rows; row += rows) {
         rows = height(all->rows, row);
         tiles[rows](all, row, panel, first, count, sums, last);
     }
 }
 
-/* The left side with its elements side by side, an even number of them; NULL where there is no memory. */
+/* The left side with its elements side by side, `row` of them in each with zeros at the end; NULL where there is no memory. */
 static uint16_t *packed_left(const gemm_job *job, ptrdiff_t row) {
-    uint16_t *made = malloc((size_t)(job->rows * row) * sizeof *made);
-    if (made && job->left_row == 1)
+    uint16_t *made = aligned_alloc(64, ((size_t)(job->rows * row) * sizeof *made + 63) / 64 * 64);
+    if (made && job->left_row == 1 && job->left_inner != 1)
         PICK(turn_loops)->turn[1](job->left, job->left_inner * 2, (char *)made, row * 2, job->rows, job->inner);
     for (ptrdiff_t i = 0; made && i < job->rows; i++) {
         const uint16_t *from = (const uint16_t *)job->left + i * job->left_row;
-        for (ptrdiff_t k = 0; job->left_row != 1 && k < job->inner; k++)
-            made[i * row + k] = from[k * job->left_inner];
-        if (row > job->inner)
-            made[i * row + job->inner] = 0;
+        if (job->left_inner == 1)
+            memcpy(made + i * row, from, (size_t)job->inner * sizeof *made);
+        else
+            for (ptrdiff_t k = 0; job->left_row != 1 && k < job->inner; k++)
+                made[i * row + k] = from[k * job->left_inner];
+        memset(made + i * row + job->inner, 0, (size_t)(row - job->inner) * sizeof *made);
     }
     return made;
 }
@@ -145,9 +131,12 @@ bool bf16_left(const gemm_job *job, bool strips, bf16_rows *rows, void **room) {
     rows->pairs = (job->inner + 1) / 2;
     rows->left = job->left;
     rows->left_row = job->left_row;
+    rows->tiles = bf16_tiles_take(job->rows);
     *room = NULL;
-    if (job->left_inner != 1 || job->inner % 2 || (strips && (job->left_row % 2 || (uintptr_t)job->left % 4))) {
-        rows->left_row = 2 * rows->pairs;
+    strips &= !rows->tiles;
+    const ptrdiff_t unit = rows->tiles ? 2 * BF16_STEP : 2, aligned = rows->tiles ? 2 * BF16_STEP : strips ? 2 : 1;
+    if (job->left_inner != 1 || job->inner % unit || job->left_row % aligned || (uintptr_t)job->left % (2 * (size_t)aligned)) {
+        rows->left_row = (job->inner + unit - 1) / unit * unit;
         if (!(rows->left = *room = packed_left(job, rows->left_row)))
             return false;
     }
@@ -221,6 +210,69 @@ static void run_panels(void *context, npy_intp begin, npy_intp end) {
     free(room);
 }
 
+/* Rows of a block step by step, each a line: rows that lie powers of two apart would fill few sets of the first cache. */
+BF16_TARGET static void pack_block(const uint16_t *from, ptrdiff_t from_row, ptrdiff_t rows, ptrdiff_t steps, uint16_t *to) {
+    for (ptrdiff_t s = 0; s < steps; s++)
+        for (ptrdiff_t r = 0; r < rows; r++)
+            _mm512_store_si512(to + (s * BF16_TALL + r) * 2 * BF16_STEP, _mm512_loadu_si512(from + r * from_row + s * 2 * BF16_STEP));
+}
+
+/* By tiles: a block of rows after the other meets the panels of a group, each part of the inner dim by itself. */
+static void run_groups(void *context, npy_intp begin, npy_intp end) {
+    work *all = context;
+    const bf16_rows *rows = &all->rows;
+    const gemm_job *job = all->job;
+    const ptrdiff_t whole = bf16_whole_steps(rows->pairs), width = BF16_WIDTH, square = BF16_TALL * BF16_WIDTH;
+    const ptrdiff_t most = end - begin < GROUP ? end - begin : GROUP, blocks = TOGETHER / BF16_TALL;
+    uint32_t *const packed = aligned_alloc(64, (size_t)((whole * width + blocks * square) * most) * sizeof *packed);
+    if (!packed) {
+        all->failed = true;
+        return;
+    }
+    float *const sums = (float *)(packed + whole * width * most);
+    uint16_t block[BF16_TALL * 2 * TILES_DEPTH] __attribute__((aligned(64)));
+    for (npy_intp p = begin; p < end; p += most) {
+        const ptrdiff_t group = end - p < most ? end - p : most;
+        bf16_columns to[GROUP];
+        for (ptrdiff_t g = 0; g < group; g++) {
+            const ptrdiff_t column = (p + g) * width, rest = job->columns - column;
+            to[g] = (bf16_columns){column, 1, {{column, rest < width ? (1u << rest) - 1 : UINT32_MAX}}};
+        }
+        for (ptrdiff_t top = 0; top < job->rows; top += TOGETHER)
+            for (ptrdiff_t first = 0; first < whole; first += TILES_DEPTH) {
+                const ptrdiff_t count = whole - first < TILES_DEPTH ? whole - first : TILES_DEPTH, last = top + TOGETHER;
+                const ptrdiff_t some = rows->pairs - first < count ? rows->pairs - first : count;
+                uint32_t *const part = packed + first * width * group;
+                for (ptrdiff_t g = 0; top == 0 && g < group; g++) {
+                    const ptrdiff_t rest = job->columns - to[g].column;
+                    uint32_t *const panel = part + g * count * width;
+                    pack_panel(job, to[g].column, rest < width ? rest : width, first, some, panel);
+                    memset(panel + some * width, 0, (size_t)((count - some) * width) * sizeof *panel);
+                }
+                for (ptrdiff_t row = top; row < job->rows && row < last; row += BF16_TALL) {
+                    const ptrdiff_t high = job->rows - row < BF16_TALL ? job->rows - row : BF16_TALL;
+                    const uint16_t *left = rows->left + row * rows->left_row + 2 * first;
+                    ptrdiff_t left_row = rows->left_row, left_step = 2 * BF16_STEP;
+                    if (group >= PACKED) {
+                        pack_block(left, left_row, high, count / BF16_STEP, block);
+                        left = block;
+                        left_row = left_step;
+                        left_step *= BF16_TALL;
+                    }
+                    bf16_tiles_begin(high);
+                    for (ptrdiff_t g = 0; g < group; g++) {
+                        float *const made = sums + ((row - top) / BF16_TALL * group + g) * square;
+                        bf16_tiles_add(high, left, left_row, left_step, part + g * count * width, count, first > 0, made);
+                        if (first + count == whole)
+                            bf16_tiles_write(rows, row, high, made, to + g);
+                    }
+                }
+            }
+        bf16_tiles_end();
+    }
+    free(packed);
+}
+
 bool gemm_run_bf16(const gemm_job *job) {
     work all = {.job = job,
                 .rows = {.rows = job->rows, .before = job->before, .before_row = job->before_row, .before_column = 1,
@@ -231,7 +283,7 @@ bool gemm_run_bf16(const gemm_job *job) {
     if (!bf16_left(job, strips, &all.rows, &room))
         return false;
     const npy_intp panels = (job->columns + BF16_WIDTH - 1) / BF16_WIDTH, each = job->rows * job->inner * BF16_WIDTH;
-    native_parallel(panels, job->rows * job->columns * job->inner < PART ? panels : PART / 4 / each + 1, run_panels, &all);
+    native_parallel(panels, job->rows * job->columns * job->inner < PART ? panels : PART / 4 / each + 1, all.rows.tiles ? run_groups : run_panels, &all);
     free(room);
     return !all.failed;
 }

@@ -66,6 +66,16 @@ void native_retype_number(native_operand *operand, native_type from, native_type
     PICK(cast_loops)->cast[from][to]((char *[]){(char *)&number, operand->data}, (const ptrdiff_t[]){0, 0}, 1);
 }
 
+void native_widen(native_type half, const void *from, float *to, npy_intp count) {
+    char *const ends[2] = {(char *)from, (char *)to};
+    PICK(cast_loops)->cast[half][TYPE_F32](ends, (const ptrdiff_t[]){TYPE_SIZE[half], sizeof *to}, count);
+}
+
+void native_narrow(native_type half, const float *from, void *to, npy_intp count) {
+    char *const ends[2] = {(char *)from, (char *)to};
+    PICK(cast_loops)->cast[TYPE_F32][half](ends, (const ptrdiff_t[]){sizeof *from, TYPE_SIZE[half]}, count);
+}
+
 double native_rounded(double number, native_type type) {
     uint16_t half;
     float single = (float)number;

@@ -1,11 +1,9 @@
 /* Normalisations of half types. */
 #include "norm_halves.h"
 
-#include "cast.h"
+#include "halves.h"
 
 #include <stdlib.h>
-
-DECLARE_LOOPS(cast_loops, cast_loops);
 
 enum { ROOM = 1 << 12 }; /* elements of rows that are floats at a time */
 
@@ -19,13 +17,11 @@ typedef struct {
 
 /* `count` elements from number `first` on, of an array of halves. */
 static void widen(const half_call *call, const void *from, npy_intp first, float *to, npy_intp count) {
-    char *const ends[2] = {(char *)from + first * TYPE_SIZE[call->half], (char *)to};
-    PICK(cast_loops)->cast[call->half][TYPE_F32](ends, (const ptrdiff_t[]){TYPE_SIZE[call->half], sizeof *to}, count);
+    native_widen(call->half, (const char *)from + first * TYPE_SIZE[call->half], to, count);
 }
 
 static void narrow(const half_call *call, const float *from, void *to, npy_intp first, npy_intp count) {
-    char *const ends[2] = {(char *)from, (char *)to + first * TYPE_SIZE[call->half]};
-    PICK(cast_loops)->cast[TYPE_F32][call->half](ends, (const ptrdiff_t[]){sizeof *from, TYPE_SIZE[call->half]}, count);
+    native_narrow(call->half, from, (char *)to + first * TYPE_SIZE[call->half], count);
 }
 
 /* Room for so many elements, and as many results behind them at *made. */

@@ -201,7 +201,7 @@ bool native_lines_of(PyArrayObject *array, npy_intp n, native_lines *lines) {
     npy_intp step = n * PyArray_ITEMSIZE(array);
     if (!PyArray_IS_C_CONTIGUOUS(array) && native_uniform(array)) {
         const native_start start = {PyArray_BYTES(array), 0, (int)PyArray_ITEMSIZE(array)};
-        lines->owner = native_empty(1, &n, native_real_type((PyObject *)array));
+        lines->owner = native_empty(1, &n, native_array_type((PyObject *)array));
         if (lines->owner)
             native_begin_with(&start, PyArray_BYTES(lines->owner), 0, n);
         step = 0;

@@ -2,9 +2,11 @@
 #include "softmax.h"
 
 #include "folds.h"
+#include "halves.h"
 #include "rows.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 DECLARE_LOOPS(softmax_loops, softmax_loops);
@@ -13,7 +15,10 @@ static const softmax_loops *loops;
 enum { DIM, KEEPDIM, OPTIONS };
 static PyObject *names[OPTIONS];
 
-enum { GRAIN = 1 << 14 }; /* elements a thread */
+enum {
+    GRAIN = 1 << 14, /* elements a thread */
+    ROOM = 1 << 12,  /* of half types that are floats at a time */
+};
 
 typedef struct {
     int op;
@@ -27,6 +32,9 @@ typedef struct {
     char *out;
     npy_intp n, inner, tiles, size;
     bool one; /* columns of a gradient: x is one number, of which there is a line */
+    native_type type;
+    int inputs;
+    _Atomic bool out_of_memory;
 } softmax_run;
 
 static void run_rows(void *context, npy_intp begin, npy_intp end) {
@@ -35,6 +43,31 @@ static void run_rows(void *context, npy_intp begin, npy_intp end) {
     const softmax_lines lines = {x + begin * run->x.step * run->size, y + begin * run->y.step * run->size, run->x.step,
                                  run->y.step, run->out + begin * run->n * run->inner * run->size, end - begin, run->n, run->inner};
     run->rows(&lines);
+}
+
+/* Rows of a half type as floats. */
+static void widen_rows(native_type half, const native_lines *lines, npy_intp first, npy_intp rows, npy_intp row, float *to) {
+    for (npy_intp r = 0, some; r < rows; r += some) {
+        some = lines->step == row ? rows : 1;
+        native_widen(half, lines->data + (first + r) * lines->step * TYPE_SIZE[half], to + r * row, some * row);
+    }
+}
+
+/* A few rows at a time, which stay in the first cache as floats. */
+static void run_half_rows(void *context, npy_intp begin, npy_intp end) {
+    softmax_run *run = context;
+    const npy_intp row = run->n * run->inner, most = row < ROOM ? ROOM / row : 1, room = (most * row + 15) / 16 * 16;
+    float *const x = aligned_alloc(64, (size_t)room * 3 * sizeof *x), *const y = x + room, *const made = y + room;
+    run->out_of_memory |= !x;
+    for (npy_intp rows; x && begin < end; begin += rows) {
+        rows = end - begin < most ? end - begin : most;
+        widen_rows(run->type, &run->x, begin, rows, row, x);
+        if (run->inputs == 2)
+            widen_rows(run->type, &run->y, begin, rows, row, y);
+        run->rows(&(softmax_lines){(char *)x, (char *)(run->inputs == 2 ? y : x), row, row, (char *)made, rows, run->n, run->inner});
+        native_narrow(run->type, made, run->out + begin * row * run->size, rows * row);
+    }
+    free(x);
 }
 
 static void run_columns(void *context, npy_intp begin, npy_intp end) {
@@ -53,7 +86,7 @@ static PyObject *run_softmax(const native_kernel *kernel, PyObject *const *args,
     PyObject *option;
     if (nargs != op->inputs || !kwnames || !native_options(args, nargs, kwnames, &names[DIM], 1, &option) || !option)
         return NULL;
-    native_type type = native_real_type(args[0]);
+    const native_type found = native_array_type(args[0]), type = native_is_half(found) ? found : native_real_type(args[0]);
     PyArrayObject *first = (PyArrayObject *)args[0], *second = (PyArrayObject *)args[nargs - 1];
     int ndim = type == TYPE_NONE ? 0 : PyArray_NDIM(first);
     long dim = PyLong_Check(option) ? PyLong_AsLong(option) : -1;
@@ -61,12 +94,12 @@ static PyObject *run_softmax(const native_kernel *kernel, PyObject *const *args,
         PyErr_Clear();
         return NULL;
     }
-    if (native_real_type(args[nargs - 1]) != type || PyArray_NDIM(second) != ndim ||
+    if (native_array_type(args[nargs - 1]) != type || PyArray_NDIM(second) != ndim ||
         !PyArray_CompareLists(PyArray_DIMS(first), PyArray_DIMS(second), ndim))
         return NULL;
-    const softmax_of_real *of = &loops->of[type];
+    const softmax_of_real *of = &loops->of[type == TYPE_F64];
     softmax_run run = {.rows = of->rows[op->op], .columns = of->columns[op->op], .n = native_length(first, (int)dim),
-                       .size = TYPE_SIZE[type]};
+                       .size = TYPE_SIZE[type], .type = type, .inputs = op->inputs};
     npy_intp before;
     native_around(first, (int)dim, &before, &run.inner);
     PyArrayObject *made = NULL;
@@ -74,13 +107,15 @@ static PyObject *run_softmax(const native_kernel *kernel, PyObject *const *args,
     const npy_intp row = run.n * run.inner; /* few columns go as rows, many of them at a time; others are what one copy of all holds */
     const bool rows = run.inner == 1 || (before > 1 && softmax_goes_by_rows(run.n, run.inner));
     run.one &= !rows;
+    if (native_is_half(type) && !rows)
+        return NULL;
     if (native_lines_of(first, run.one ? COLUMNS : rows ? row : PyArray_SIZE(first), &run.x) &&
         native_lines_of(second, rows ? row : PyArray_SIZE(first), &run.y))
         made = native_empty(ndim, PyArray_DIMS(first), type);
     if (made) {
         run.out = PyArray_BYTES(made);
         if (rows) {
-            native_evenly(before, native_grain(GRAIN, row), run_rows, &run);
+            native_evenly(before, native_grain(GRAIN, row), native_is_half(type) ? run_half_rows : run_rows, &run);
         } else {
             run.tiles = (run.inner + COLUMNS - 1) / COLUMNS;
             npy_intp tile = run.inner < COLUMNS ? run.inner : COLUMNS;
@@ -89,6 +124,8 @@ static PyObject *run_softmax(const native_kernel *kernel, PyObject *const *args,
     }
     Py_XDECREF(run.x.owner);
     Py_XDECREF(run.y.owner);
+    if (run.out_of_memory)
+        Py_CLEAR(made);
     return (PyObject *)made;
 }
 

@@ -1,7 +1,5 @@
 /* Attention over blocks of rows and columns, forward and backward: the scores never exist as a whole. */
-#include "attention.h"
-
-#include "gemm.h"
+#include "attention_call.h"
 #include "native.h"
 
 #include <stdlib.h>
@@ -20,43 +18,6 @@ enum {
     WORK = 1 << 21,        /* multiplications that are worth a second thread */
     FETCHED = 1 << 17,     /* bytes of a head that are brought into the second cache while the one before is made */
 };
-
-/* An array of four dims: data, and steps in elements. */
-typedef struct {
-    char *data;
-    npy_intp step[4];
-} source;
-
-typedef struct {
-    native_type type;
-    size_t bytes;
-    const gemm_real_loops *gemm;
-    const attention_real_loops *loops;
-    npy_intp batch, heads, groups, rows, columns, features, width;
-    source query, key, value, sent;
-    PyArrayObject *mask;
-    npy_intp mask_step[4]; /* in bytes, 0 where it is broadcast */
-    bool truth, causal;
-    double scale;
-    npy_intp block_rows;   /* at most ROWS */
-    npy_intp splits;       /* of the rows of one head in the forward kernel */
-    char *made, *sums;     /* C-contiguous */
-    const char *kept;      /* the sums that the forward kernel left */
-    char *of_query, *of_key, *of_value; /* gradients, NULL where not wanted */
-    _Atomic bool failed;
-} attention;
-
-static npy_intp at_most(npy_intp a, npy_intp b) { return a < b ? a : b; }
-static npy_intp parts_of(npy_intp count, npy_intp most) { return (count + most - 1) / most; }
-static npy_intp rounded_up(npy_intp count, npy_intp unit) { return parts_of(count, unit) * unit; }
-
-static void *moved(const void *data, npy_intp elements, size_t bytes) {
-    return (char *)data + elements * (npy_intp)bytes;
-}
-
-static char *head_of(const source *from, npy_intp batch, npy_intp head, size_t bytes) {
-    return moved(from->data, batch * from->step[0] + head * from->step[1], bytes);
-}
 
 /* A matrix of one head as the right side of products, `inner` cut into blocks as long as a part may be. */
 typedef struct {
@@ -96,20 +57,6 @@ static void pack_rows(const attention *a, const void *data, npy_intp row_step, n
     gemm_job job = {.left = data, .left_row = row_step, .left_inner = step};
     gemm_part part = {0, rows, 0, 0, 0, inner};
     a->gemm->pack_left(&job, &part, room);
-}
-
-static attention_part part_at(const attention *a, npy_intp batch, npy_intp head, npy_intp row, npy_intp column,
-                              npy_intp rows, npy_intp columns, void *scores) {
-    attention_part part = {.rows = rows, .columns = columns, .step = a->gemm->left_step, .scores = scores,
-                           .allowed = a->causal ? row + 1 - column : columns, .scale = a->scale};
-    if (a->mask) {
-        part.mask = PyArray_BYTES(a->mask) + batch * a->mask_step[0] + head * a->mask_step[1] +
-                    row * a->mask_step[2] + column * a->mask_step[3];
-        part.mask_row = a->mask_step[2];
-        part.mask_column = a->mask_step[3];
-        part.truth = a->truth;
-    }
-    return part;
 }
 
 /* Rows [first, first + some) of a head, as many of them as there are, on their way from memory while another head is made: they
@@ -312,14 +259,15 @@ static bool has_shape(PyObject *object, npy_intp a, npy_intp b, npy_intp c, npy_
 /* query, key, value, mask. False where the call is not for us. */
 static bool read_call(attention *a, PyObject *const *natives, PyObject **given) {
     *a = (attention){.type = native_array_type(natives[0])};
-    if ((a->type != TYPE_F32 && a->type != TYPE_F64) || !given[CAUSAL] || !given[SCALE] ||
+    if ((a->type != TYPE_F32 && a->type != TYPE_F64 && a->type != TYPE_BF16) || !given[CAUSAL] || !given[SCALE] ||
         !read_source(natives[0], a->type, &a->query) || !read_source(natives[1], a->type, &a->key) ||
         !read_source(natives[2], a->type, &a->value))
         return false;
     const npy_intp *query = PyArray_DIMS((PyArrayObject *)natives[0]), *key = PyArray_DIMS((PyArrayObject *)natives[1]);
     a->bytes = TYPE_SIZE[a->type];
-    a->gemm = gemm_real(a->type);
-    a->loops = &loops->real[a->type];
+    const native_type real = a->type == TYPE_F64 ? TYPE_F64 : TYPE_F32;
+    a->gemm = gemm_real(real);
+    a->loops = &loops->real[real];
     a->batch = query[0];
     a->heads = query[1];
     a->rows = query[2];
@@ -356,12 +304,13 @@ static bool read_call(attention *a, PyObject *const *natives, PyObject **given) 
 static PyObject *run_forward(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     PyObject *given[OPTIONS];
     attention a;
-    if (nargs != 4 || !native_options(args, nargs, kwnames, names, OPTIONS, given) || !read_call(&a, args, given)) {
+    if (nargs != 4 || !native_options(args, nargs, kwnames, names, OPTIONS, given) || !read_call(&a, args, given) ||
+        (a.type == TYPE_BF16 && !attention_takes_bf16(&a))) {
         PyErr_Clear();
         return NULL;
     }
     PyArrayObject *made = native_empty(4, (npy_intp[]){a.batch, a.heads, a.rows, a.width}, a.type);
-    PyArrayObject *sums = native_empty(3, (npy_intp[]){a.batch, a.heads, a.rows}, a.type);
+    PyArrayObject *sums = native_empty(3, (npy_intp[]){a.batch, a.heads, a.rows}, a.type == TYPE_F64 ? TYPE_F64 : TYPE_F32);
     if (made && sums) {
         const npy_intp heads = a.batch * a.heads, work = a.rows * a.columns * (a.features + a.width);
         a.made = PyArray_BYTES(made);
@@ -369,7 +318,7 @@ static PyObject *run_forward(const native_kernel *kernel, PyObject *const *args,
         const npy_intp threads = native_threads(), wanted = threads > 1 && heads < 4 * threads ? 4 * threads : heads;
         a.splits = at_most(parts_of(wanted, heads), parts_of(a.rows, 2 * ROWS));
         const npy_intp grain = WORK / (work / a.splits + 1) + 1;
-        native_parallel(heads * a.splits, grain, forward_body, &a);
+        native_parallel(heads * a.splits, grain, a.type == TYPE_BF16 ? attention_forward_bf16 : forward_body, &a);
         if (a.failed)
             PyErr_NoMemory();
     }
@@ -385,7 +334,7 @@ static PyObject *run_backward(const native_kernel *kernel, PyObject *const *args
     if (nargs != 6 || !native_options(args, nargs, kwnames, names, OPTIONS, given) || !given[NEEDS] ||
         !PyTuple_CheckExact(given[NEEDS]) || PyTuple_GET_SIZE(given[NEEDS]) != 4 ||
         (args[4] != Py_None && PyTuple_GET_ITEM(given[NEEDS], 3) == Py_True) || !read_call(&a, args + 1, given) ||
-        !read_source(args[0], a.type, &a.sent) || !has_shape(args[0], a.batch, a.heads, a.rows, a.width) ||
+        a.type == TYPE_BF16 || !read_source(args[0], a.type, &a.sent) || !has_shape(args[0], a.batch, a.heads, a.rows, a.width) ||
         native_array_type(args[5]) != a.type || !PyArray_IS_C_CONTIGUOUS((PyArrayObject *)args[5]) ||
         PyArray_SIZE((PyArrayObject *)args[5]) != a.batch * a.heads * a.rows) {
         PyErr_Clear();

@@ -161,9 +161,8 @@ typedef struct {
     _Atomic bool failed;
 } work;
 
-/* The pairs [first, first + count) of columns [column, column + width) as vectors of sixteen columns; what is missing is zeros. */
-BF16_TARGET static void pack_panel(const gemm_job *job, ptrdiff_t column, ptrdiff_t width, ptrdiff_t first, ptrdiff_t count,
-                                   uint32_t *panel) {
+BF16_TARGET void bf16_pack_panel(const gemm_job *job, ptrdiff_t column, ptrdiff_t width, ptrdiff_t first, ptrdiff_t count,
+                                 uint32_t *panel) {
     const uint16_t *right = (const uint16_t *)job->right + column * job->right_column + 2 * first * job->right_inner;
     const bool odd = 2 * (first + count) > job->inner;
     const ptrdiff_t whole = odd ? count - 1 : count;
@@ -203,7 +202,7 @@ static void run_panels(void *context, npy_intp begin, npy_intp end) {
         const bf16_columns to = {column, 1, {{column, rest < width ? (1u << rest) - 1 : UINT32_MAX}}};
         for (ptrdiff_t first = 0; first < rows->pairs; first += depth) {
             const ptrdiff_t count = rows->pairs - first < depth ? rows->pairs - first : depth;
-            pack_panel(all->job, column, rest < width ? rest : width, first, count, (uint32_t *)room);
+            bf16_pack_panel(all->job, column, rest < width ? rest : width, first, count, (uint32_t *)room);
             bf16_multiply(rows, (uint32_t *)room, first, count, (float *)(room + panel_bytes), &to);
         }
     }
@@ -246,7 +245,7 @@ static void run_groups(void *context, npy_intp begin, npy_intp end) {
                 for (ptrdiff_t g = 0; top == 0 && g < group; g++) {
                     const ptrdiff_t rest = job->columns - to[g].column;
                     uint32_t *const panel = part + g * count * width;
-                    pack_panel(job, to[g].column, rest < width ? rest : width, first, some, panel);
+                    bf16_pack_panel(job, to[g].column, rest < width ? rest : width, first, some, panel);
                     memset(panel + some * width, 0, (size_t)((count - some) * width) * sizeof *panel);
                 }
                 for (ptrdiff_t row = top; row < job->rows && row < last; row += BF16_TALL) {
@@ -262,7 +261,7 @@ static void run_groups(void *context, npy_intp begin, npy_intp end) {
                     bf16_tiles_begin(high);
                     for (ptrdiff_t g = 0; g < group; g++) {
                         float *const made = sums + ((row - top) / BF16_TALL * group + g) * square;
-                        bf16_tiles_add(high, left, left_row, left_step, part + g * count * width, count, first > 0, made);
+                        bf16_tiles_add(high, left, left_row, left_step, part + g * count * width, count, first > 0, made, width);
                         if (first + count == whole)
                             bf16_tiles_write(rows, row, high, made, to + g);
                     }

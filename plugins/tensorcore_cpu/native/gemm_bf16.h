@@ -61,13 +61,16 @@ void bf16_tiles_multiply(const bf16_rows *all, uint32_t *panel, ptrdiff_t first,
                          const bf16_columns *to);
 
 /* The same step by step, for blocks of at most BF16_TALL rows: what a thread begins it must end. Adds `pairs`, whole steps of them,
-   each `left_step` elements behind the one before, to the sums of a block, BF16_WIDTH in a row, which are there if there is `more`;
-   and writes such sums. */
+   each `left_step` elements behind the one before, to the sums of a block, whose rows are `sums_row` apart and which are there if
+   there is `more`; and writes sums of rows of BF16_WIDTH. */
 void bf16_tiles_begin(ptrdiff_t rows);
 void bf16_tiles_add(ptrdiff_t rows, const uint16_t *left, ptrdiff_t left_row, ptrdiff_t left_step, const uint32_t *panel,
-                    ptrdiff_t pairs, bool more, float *sums);
+                    ptrdiff_t pairs, bool more, float *sums, ptrdiff_t sums_row);
 void bf16_tiles_end(void);
 void bf16_tiles_write(const bf16_rows *all, ptrdiff_t row, ptrdiff_t rows, const float *sums, const bf16_columns *to);
+
+/* The pairs [first, first + count) of columns [column, column + width) of a job's right side as a panel; what is missing is zeros. */
+void bf16_pack_panel(const gemm_job *job, ptrdiff_t column, ptrdiff_t width, ptrdiff_t first, ptrdiff_t count, uint32_t *panel);
 
 /* Fills in `pairs` and where the left side of a product is: where it lies, or a copy, in the strips of bf16_rows for who has many
    panels. `room` is to be freed; false where there is no memory. */

@@ -60,9 +60,9 @@ void bf16_tiles_begin(ptrdiff_t rows) {
 /* A block of rows, one or two tiles of them, times `count` pairs. */
 #define BLOCK(name, second)                                                                                             \
     static void name(const uint16_t *left, ptrdiff_t left_row, ptrdiff_t left_step, const uint32_t *panel,              \
-                     ptrdiff_t count, bool more, float *sums) {                                                         \
-        const ptrdiff_t step = BF16_WIDTH * sizeof(float);                                                              \
-        float *const below = sums + SIDE * BF16_WIDTH;                                                                  \
+                     ptrdiff_t count, bool more, float *sums, ptrdiff_t sums_row) {                                     \
+        const ptrdiff_t step = sums_row * sizeof *sums, line = BF16_WIDTH * sizeof *panel;                              \
+        float *const below = sums + SIDE * sums_row;                                                                    \
         if (more) {                                                                                                     \
             LOAD(0, sums, step);                                                                                        \
             LOAD(1, sums + SIDE, step);                                                                                 \
@@ -79,10 +79,10 @@ void bf16_tiles_begin(ptrdiff_t rows) {
             }                                                                                                           \
         }                                                                                                               \
         for (ptrdiff_t k = 0; k < count; k += BF16_STEP, left += left_step, panel += BF16_STEP * BF16_WIDTH) {          \
-            LOAD(6, panel, step);                                                                                       \
+            LOAD(6, panel, line);                                                                                       \
             LOAD(4, left, 2 * left_row);                                                                                \
             MULTIPLY(0, 4, 6);                                                                                          \
-            LOAD(7, panel + SIDE, step);                                                                                \
+            LOAD(7, panel + SIDE, line);                                                                                \
             MULTIPLY(1, 4, 7);                                                                                          \
             if (second) {                                                                                               \
                 LOAD(5, left + SIDE * left_row, 2 * left_row);                                                          \
@@ -101,8 +101,8 @@ BLOCK(one_tile, false)
 BLOCK(two_tiles, true)
 
 void bf16_tiles_add(ptrdiff_t rows, const uint16_t *left, ptrdiff_t left_row, ptrdiff_t left_step, const uint32_t *panel,
-                    ptrdiff_t pairs, bool more, float *sums) {
-    (rows > SIDE ? two_tiles : one_tile)(left, left_row, left_step, panel, pairs, more, sums);
+                    ptrdiff_t pairs, bool more, float *sums, ptrdiff_t sums_row) {
+    (rows > SIDE ? two_tiles : one_tile)(left, left_row, left_step, panel, pairs, more, sums, sums_row);
 }
 
 void bf16_tiles_end(void) { __asm__ volatile("tilerelease" ::); }
@@ -129,7 +129,7 @@ void bf16_tiles_multiply(const bf16_rows *all, uint32_t *panel, ptrdiff_t first,
         if (rows != begun)
             bf16_tiles_begin(begun = rows);
         float *const at = first || !to ? sums + row * BF16_WIDTH : made;
-        bf16_tiles_add(rows, all->left + row * all->left_row + 2 * first, all->left_row, 2 * BF16_STEP, panel, whole, first > 0, at);
+        bf16_tiles_add(rows, all->left + row * all->left_row + 2 * first, all->left_row, 2 * BF16_STEP, panel, whole, first > 0, at, BF16_WIDTH);
         if (to)
             bf16_tiles_write(all, row, rows, at, to);
     }
@@ -141,7 +141,7 @@ void bf16_tiles_multiply(const bf16_rows *all, uint32_t *panel, ptrdiff_t first,
                          const bf16_columns *to) {}
 void bf16_tiles_begin(ptrdiff_t rows) {}
 void bf16_tiles_add(ptrdiff_t rows, const uint16_t *left, ptrdiff_t left_row, ptrdiff_t left_step, const uint32_t *panel,
-                    ptrdiff_t pairs, bool more, float *sums) {}
+                    ptrdiff_t pairs, bool more, float *sums, ptrdiff_t sums_row) {}
 void bf16_tiles_end(void) {}
 void bf16_tiles_write(const bf16_rows *all, ptrdiff_t row, ptrdiff_t rows, const float *sums, const bf16_columns *to) {}
 #endif

@@ -417,27 +417,26 @@ ALWAYS_INLINE void F(dot_tile)(const gemm_job *job, ptrdiff_t row, ptrdiff_t col
     }
 }
 
+#define DOT_TILE(height, width)                          \
+    case 4 * (height) + (width):                         \
+        F(dot_tile)(job, row, column, height, width);    \
+        break;
+#define DOT_TILES(height) DOT_TILE(height, 1) DOT_TILE(height, 2) DOT_TILE(height, 3) DOT_TILE(height, 4)
+
+/* Tiles are as large as fits: one sum by itself waits for each of its additions. */
 static void F(dots)(const gemm_job *job, ptrdiff_t begin, ptrdiff_t end) {
-    for (ptrdiff_t column = begin; column < end;) {
-        const bool wide = end - column >= 4;
-        for (ptrdiff_t row = 0; row < job->rows;) {
-            const bool high = job->rows - row >= 4, two = job->rows - row >= 2;
-            if (high && wide && MANY_REGISTERS)
-                F(dot_tile)(job, row, column, 4, 4);
-            else if (high && wide)
-                for (int c = 0; c < 4; c += 2)
-                    F(dot_tile)(job, row, column + c, 4, 2);
-            else if (high)
-                F(dot_tile)(job, row, column, 4, 1);
-            else if (two && wide)
-                F(dot_tile)(job, row, column, 2, 4);
-            else if (wide)
-                F(dot_tile)(job, row, column, 1, 4);
-            else
-                F(dot_tile)(job, row, column, 1, 1);
-            row += high ? 4 : two && wide ? 2 : 1;
+    const ptrdiff_t most = job->rows > 2 && !MANY_REGISTERS ? 2 : 4;
+    for (ptrdiff_t column = begin, width; column < end; column += width) {
+        width = end - column < most ? end - column : most;
+        for (ptrdiff_t row = 0, height; row < job->rows; row += height) {
+            height = job->rows - row < 4 ? job->rows - row : 4;
+            switch (4 * height + width) {
+                DOT_TILES(1)
+                DOT_TILES(2)
+                DOT_TILES(3)
+                DOT_TILES(4)
+            }
         }
-        column += wide ? 4 : 1;
     }
 }
 

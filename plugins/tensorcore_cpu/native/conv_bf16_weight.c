@@ -6,6 +6,7 @@
 #include "native.h"
 #include "turn.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #ifdef BF16_PAIRS
@@ -13,7 +14,10 @@ DECLARE_LOOPS(turn_loops, turn_loops);
 
 enum {
     HEIGHT = 12, LANES = 16, /* items of a tile, floats of a vector */
-    PART = 1 << 20,          /* multiplications that are worth a thread */
+    PART = 1 << 20,          /* multiplications that are worth a thread, */
+    TILES_PART = 1 << 23,    /* and those by tiles */
+    CHUNK = 256,             /* positions whose items are copied for tiles, rows of them apart by a vector more: */
+    CHUNK_ROW = CHUNK + 2 * LANES, /* the last of them is stored whole */
 };
 
 typedef struct {
@@ -23,8 +27,10 @@ typedef struct {
     ptrdiff_t counts[3], pairs;              /* positions of an image along each dim, and pairs of them */
     const ptrdiff_t *items;                  /* of a window: a channel's tap each */
     ptrdiff_t inner, tiles, panels;          /* how many; of a group */
+    ptrdiff_t parts, panel_pairs;            /* panels go by themselves or all together; pairs of one, in whole steps */
+    _Atomic bool failed;
     const uint16_t *from;                    /* what was sent, with an even number of positions in a row */
-    uint32_t *sent;                          /* the same as [group, panel, image, pair, out] */
+    uint32_t *sent;                          /* the same as [group, panel, image, pair, out], and zeros behind the last image */
 } weight_work;
 
 /* Puts what was sent for images [begin, end) of [group, panel, image] into pairs of neighbours, 32 outs side by side. */
@@ -36,7 +42,9 @@ static void pack_body(void *context, npy_intp begin, npy_intp end) {
         const ptrdiff_t first = panel * BF16_WIDTH, step = 2 * work->pairs;
         const ptrdiff_t outs = c->outs - first < BF16_WIDTH ? c->outs - first : BF16_WIDTH;
         const uint16_t *from = work->from + ((image * c->groups + group) * c->outs + first) * step;
-        uint32_t *to = work->sent + i * work->pairs * BF16_WIDTH;
+        uint32_t *to = work->sent + ((group * work->panels + panel) * work->panel_pairs + image * work->pairs) * BF16_WIDTH;
+        if (image == c->images - 1)
+            memset(to + work->pairs * BF16_WIDTH, 0, (size_t)((work->panel_pairs - c->images * work->pairs) * BF16_WIDTH) * sizeof *to);
         if (outs < BF16_WIDTH)
             memset(to, 0, (size_t)(work->pairs * BF16_WIDTH) * sizeof *to);
         PICK(turn_loops)->turn[2]((const char *)from, step * 2, (char *)to, BF16_WIDTH * 4, work->pairs, outs);
@@ -79,12 +87,10 @@ static void (*const tiles[HEIGHT + 1][2])(const weight_work *, const uint16_t *,
 
 /* Writes the sums of some items, rounded to even: made[out, item]. */
 BF16_TARGET static void store(const float (*sums)[BF16_WIDTH], ptrdiff_t rows, ptrdiff_t outs, ptrdiff_t inner, uint16_t *made) {
-    for (ptrdiff_t r = 0; r < rows; r++) {
-        uint16_t halves[BF16_WIDTH];
-        _mm512_storeu_si512(halves, (__m512i)_mm512_cvtne2ps_pbh(_mm512_loadu_ps(sums[r] + LANES), _mm512_loadu_ps(sums[r])));
-        for (ptrdiff_t o = 0; o < outs; o++)
-            made[o * inner + r] = halves[o];
-    }
+    uint16_t halves[BF16_TALL][BF16_WIDTH];
+    for (ptrdiff_t r = 0; r < rows; r++)
+        _mm512_storeu_si512(halves[r], (__m512i)_mm512_cvtne2ps_pbh(_mm512_loadu_ps(sums[r] + LANES), _mm512_loadu_ps(sums[r])));
+    PICK(turn_loops)->turn[1]((const char *)halves, sizeof halves[0], (char *)made, inner * 2, outs, rows);
 }
 
 /* Counts [group, panel, tile]. Images are added one after the other, whatever the threads are. */
@@ -94,13 +100,67 @@ static void tiles_body(void *context, npy_intp begin, npy_intp end) {
     for (npy_intp i = begin; i < end; i++) {
         const ptrdiff_t tile = i % work->tiles, panel = i / work->tiles % work->panels, group = i / work->tiles / work->panels;
         const ptrdiff_t first = tile * work->inner / work->tiles, rows = (tile + 1) * work->inner / work->tiles - first;
-        const uint32_t *sent = work->sent + (group * work->panels + panel) * c->images * work->pairs * BF16_WIDTH;
+        const uint32_t *sent = work->sent + (group * work->panels + panel) * work->panel_pairs * BF16_WIDTH;
         const ptrdiff_t out = panel * BF16_WIDTH, outs = c->outs - out < BF16_WIDTH ? c->outs - out : BF16_WIDTH;
         float sums[HEIGHT][BF16_WIDTH] = {{0}};
         tiles[rows][outs > LANES](work, work->images + group * work->group, work->items + first, sent, sums);
         store((const float (*)[BF16_WIDTH])sums, rows, outs, work->inner,
               (uint16_t *)c->weight + (group * c->outs + out) * work->inner + first);
     }
+}
+
+/* Items of positions [begin, begin + count), which are counted through all images, side by side; zeros up to a whole step. */
+BF16_TARGET static void gather(const weight_work *work, const uint16_t *images, const ptrdiff_t *items, ptrdiff_t rows, ptrdiff_t begin,
+                               ptrdiff_t count, uint16_t *to) {
+    const ptrdiff_t width = work->counts[2], height = work->counts[1], whole = bf16_whole_steps(count / 2) * 2;
+    for (ptrdiff_t at = 0, length; at < count; at += length) {
+        const ptrdiff_t line = (begin + at) / width, x = (begin + at) % width, y = line % height, plane = line / height;
+        const uint16_t *from = images + plane / work->counts[0] * work->image + plane % work->counts[0] * work->move[0] +
+                               y * work->move[1] + x;
+        length = width - x < count - at ? width - x : count - at;
+        for (ptrdiff_t k = 0; k < length; k += 2 * LANES) {
+            const __mmask32 in = length - k < 2 * LANES ? (1u << (length - k)) - 1 : UINT32_MAX;
+            for (ptrdiff_t r = 0; r < rows; r++)
+                _mm512_storeu_si512(to + r * CHUNK_ROW + at + k, _mm512_maskz_loadu_epi16(in, from + items[r] + k));
+        }
+    }
+    for (ptrdiff_t r = 0; r < rows && whole > count; r++)
+        memset(to + r * CHUNK_ROW + count, 0, (size_t)(whole - count) * sizeof *to);
+}
+
+/* The same by tiles: counts [group, part of the panels, block of items]. */
+static void blocks_body(void *context, npy_intp begin, npy_intp end) {
+    weight_work *work = context;
+    const convolution *c = work->c;
+    const ptrdiff_t panels = work->parts > 1 ? 1 : work->panels, positions = 2 * c->images * work->pairs;
+    typedef float square[BF16_TALL][BF16_WIDTH];
+    char *const room = aligned_alloc(64, (size_t)panels * sizeof(square) + BF16_TALL * CHUNK_ROW * sizeof(uint16_t));
+    if (!room) {
+        work->failed = true;
+        return;
+    }
+    square *const sums = (square *)room;
+    uint16_t *const left = (uint16_t *)(sums + panels);
+    for (npy_intp i = begin; i < end; i++) {
+        const ptrdiff_t tile = i % work->tiles, panel = i / work->tiles % work->parts, group = i / work->tiles / work->parts;
+        const ptrdiff_t first = tile * work->inner / work->tiles, rows = (tile + 1) * work->inner / work->tiles - first;
+        const uint32_t *const sent = work->sent + (group * work->panels + panel) * work->panel_pairs * BF16_WIDTH;
+        bf16_tiles_begin(rows);
+        for (ptrdiff_t at = 0; at < positions; at += CHUNK) {
+            const ptrdiff_t count = positions - at < CHUNK ? positions - at : CHUNK;
+            gather(work, work->images + group * work->group, work->items + first, rows, at, count, left);
+            for (ptrdiff_t p = 0; p < panels; p++)
+                bf16_tiles_add(rows, left, CHUNK_ROW, 2 * BF16_STEP, sent + (p * work->panel_pairs + at / 2) * BF16_WIDTH,
+                               bf16_whole_steps(count / 2), at > 0, sums[p][0], BF16_WIDTH);
+        }
+        bf16_tiles_end();
+        for (ptrdiff_t p = 0; p < panels; p++) {
+            const ptrdiff_t out = (panel + p) * BF16_WIDTH, outs = c->outs - out < BF16_WIDTH ? c->outs - out : BF16_WIDTH;
+            store((const float (*)[BF16_WIDTH])sums[p], rows, outs, work->inner,
+                  (uint16_t *)c->weight + (group * c->outs + out) * work->inner + first);
+        }
+    }
+    free(room);
 }
 
 /* Rows with an odd number of positions get a zero behind them, which is multiplied with whatever follows in the picture. */
@@ -138,16 +198,22 @@ bool conv_weight_bf16(const convolution *given) {
         work.counts[2]++;
     }
     work.pairs = conv_product(work.counts) / 2;
-    work.tiles = (work.inner + HEIGHT - 1) / HEIGHT;
+    const bool by_tiles = bf16_tiles_take(work.inner);
+    const ptrdiff_t height = by_tiles ? BF16_TALL : HEIGHT;
+    work.tiles = (work.inner + height - 1) / height;
     work.panels = (c->outs + BF16_WIDTH - 1) / BF16_WIDTH;
-    const ptrdiff_t packs = c->groups * work.panels * c->images, each = c->images * work.pairs * HEIGHT * BF16_WIDTH;
+    work.parts = by_tiles && c->groups * work.tiles >= 2 * native_threads() ? 1 : work.panels; /* which copy the items again */
+    work.panel_pairs = bf16_whole_steps(c->images * work.pairs);
+    const ptrdiff_t packs = c->groups * work.panels * c->images, lines = c->groups * work.panels * work.panel_pairs;
+    const ptrdiff_t pieces = c->groups * work.parts * work.tiles;
+    const ptrdiff_t each = c->images * work.pairs * height * BF16_WIDTH * (work.panels / work.parts);
     const bool good = work.items && work.from && (uintptr_t)work.from % sizeof(uint32_t) == 0;
-    work.sent = good ? conv_room(&all, packs * work.pairs * BF16_WIDTH * (ptrdiff_t)sizeof *work.sent) : NULL;
-    const bool done = work.sent != NULL;
-    if (done) {
+    work.sent = good ? conv_room(&all, lines * BF16_WIDTH * (ptrdiff_t)sizeof *work.sent) : NULL;
+    if (work.sent) {
         native_parallel(packs, PART / (work.pairs * BF16_WIDTH * 16) + 1, pack_body, &work);
-        native_parallel(c->groups * work.panels * work.tiles, PART / each + 1, tiles_body, &work);
+        native_parallel(pieces, (by_tiles ? TILES_PART : PART) / each + 1, by_tiles ? blocks_body : tiles_body, &work);
     }
+    const bool done = work.sent && !work.failed;
     conv_give_back(&all);
     return done && (!odd || is_finite(c->weight, c->groups * c->outs * work.inner)); /* zero times infinity is no part of a sum */
 }

@@ -96,10 +96,14 @@ def test_denormals_are_zeros_or_what_they_are(isa):  # noqa: F811
 
 
 @pytest.mark.parametrize(
-    ("rows", "inner", "columns"), [(64, 33, 128), (77, 800, 130), (131, 400, 160), (9, 1001, 200), (25, 64, 31)]
+    ("rows", "inner", "columns"),
+    [
+        *[(64, 33, 128), (77, 800, 130), (131, 400, 160), (9, 1001, 200), (25, 64, 31)],
+        *[(1, 1024, 65), (2, 300, 100), (3, 31, 600), (5, 520, 150), (33, 256, 40), (160, 257, 550)],
+    ],
 )
 def test_products_of_any_height_are_rounded_once(isa, rows, inner, columns):  # noqa: F811
-    """Products with tiles of every height, in parts of the inner dim, with strips of the left side or without, and in each layout."""
+    """Products of one row or many, in parts of the inner dim and of the columns, with strips or without, in each layout."""
     random = np.random.default_rng(8)
     x = random.standard_normal((rows, inner)).astype(HALF)
     y = random.standard_normal((inner, columns)).astype(HALF)

@@ -17,10 +17,10 @@ DECLARE_LOOPS(turn_loops, turn_loops);
 
 enum {
     HEIGHT = 12, LANES = 16,         /* rows of a tile, floats of a vector */
-    FEW_ROWS = 8, WORK = 1 << 15,    /* rows and multiplications under which packing is not worth it */
+    FEW_ROWS = 1, WORK = 1 << 15,    /* rows and multiplications under which packing is not worth it */
     STRIP_ROWS = 64, STRIP_COLUMNS = 128, /* that are worth strips */
     PART = 1 << 22,                  /* multiplications that are worth a second thread */
-    GROUP = 16,                      /* panels that are packed together for tiles, */
+    GROUP = 16, FEW_GROUP = 4,       /* panels that are packed together for tiles, and for a single block of rows, */
     TOGETHER = 128,                  /* and rows times these whose sums stay in the second cache; */
     PACKED = 4,                      /* panels that are worth a copy of each block of rows; */
     TILES_DEPTH = 128,             /* pairs of a block of rows and a panel that stay in the first one */
@@ -222,7 +222,8 @@ static void run_groups(void *context, npy_intp begin, npy_intp end) {
     const bf16_rows *rows = &all->rows;
     const gemm_job *job = all->job;
     const ptrdiff_t whole = bf16_whole_steps(rows->pairs), width = BF16_WIDTH, square = BF16_TALL * BF16_WIDTH;
-    const ptrdiff_t most = end - begin < GROUP ? end - begin : GROUP, blocks = TOGETHER / BF16_TALL;
+    const ptrdiff_t fit = job->rows > BF16_TALL ? GROUP : FEW_GROUP, most = end - begin < fit ? end - begin : fit;
+    const ptrdiff_t blocks = TOGETHER / BF16_TALL;
     uint32_t *const packed = aligned_alloc(64, (size_t)((whole * width + blocks * square) * most) * sizeof *packed);
     if (!packed) {
         all->failed = true;

@@ -14,7 +14,7 @@
 
 enum {
     SIDE = 16, LINE = 64,          /* rows of a tile, bytes of each */
-    FEW_ROWS = 12,                 /* under which most of a tile would be empty */
+    FEW_ROWS = 3,                  /* under which most of a tile would be empty */
     ASK = 0x1023, TILES_STATE = 18 /* ARCH_REQ_XCOMP_PERM and XFEATURE_XTILEDATA of the system's headers */
 };
 

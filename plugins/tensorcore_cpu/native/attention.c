@@ -1,5 +1,6 @@
 /* Attention over blocks of rows and columns, forward and backward: the scores never exist as a whole. */
 #include "attention_call.h"
+#include "halves.h"
 #include "native.h"
 
 #include <stdlib.h>
@@ -288,7 +289,7 @@ static bool read_call(attention *a, PyObject *const *natives, PyObject **given) 
     native_type masking = native_array_type(natives[3]);
     a->mask = (PyArrayObject *)natives[3];
     a->truth = masking == TYPE_BOOL;
-    if ((masking != a->type && !a->truth) || PyArray_NDIM(a->mask) != 4)
+    if ((masking != real && !a->truth) || PyArray_NDIM(a->mask) != 4)
         return false;
     const npy_intp full[4] = {a->batch, a->heads, a->rows, a->columns};
     for (int i = 0; i < 4; i++) {
@@ -304,8 +305,14 @@ static bool read_call(attention *a, PyObject *const *natives, PyObject **given) 
 static PyObject *run_forward(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     PyObject *given[OPTIONS];
     attention a;
-    if (nargs != 4 || !native_options(args, nargs, kwnames, names, OPTIONS, given) || !read_call(&a, args, given) ||
-        (a.type == TYPE_BF16 && !attention_takes_bf16(&a))) {
+    if (nargs != 4 || !native_options(args, nargs, kwnames, names, OPTIONS, given))
+        return PyErr_Clear(), NULL;
+    PyObject *natives[4] = {args[0], args[1], args[2], Py_NewRef(args[3])};
+    const bool narrow = native_array_type(args[0]) == TYPE_BF16, ours = !narrow || attention_takes_bf16(args[0]);
+    if (ours && narrow && native_array_type(args[3]) == TYPE_BF16)
+        Py_SETREF(natives[3], native_converted((PyArrayObject *)args[3], TYPE_BF16, TYPE_F32));
+    if (!ours || !natives[3] || !read_call(&a, natives, given)) {
+        Py_XDECREF(natives[3]);
         PyErr_Clear();
         return NULL;
     }
@@ -323,6 +330,7 @@ static PyObject *run_forward(const native_kernel *kernel, PyObject *const *args,
             PyErr_NoMemory();
     }
     PyObject *tuple = made && sums && !a.failed ? PyTuple_Pack(2, made, sums) : NULL;
+    Py_DECREF(natives[3]);
     Py_XDECREF(made);
     Py_XDECREF(sums);
     return tuple;

@@ -14,8 +14,8 @@ enum {
     STEP = 2 * BF16_STEP,
 };
 
-bool attention_takes_bf16(const attention *a) {
-    return bf16_here() && bf16_tiles_take(a->rows) && (!a->mask || a->truth);
+bool attention_takes_bf16(PyObject *query) {
+    return PyArray_NDIM((PyArrayObject *)query) == 4 && bf16_here() && bf16_tiles_take(PyArray_DIM((PyArrayObject *)query, 2));
 }
 
 /* One head's keys and values as panels, and room for a block of rows. */
@@ -149,6 +149,6 @@ void attention_forward_bf16(void *context, npy_intp begin, npy_intp end) {
     free(all);
 }
 #else
-bool attention_takes_bf16(const attention *a) { return false; }
+bool attention_takes_bf16(PyObject *query) { return false; }
 void attention_forward_bf16(void *context, npy_intp begin, npy_intp end) {}
 #endif

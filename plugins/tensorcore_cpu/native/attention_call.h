@@ -58,7 +58,7 @@ static inline attention_part part_at(const attention *a, npy_intp batch, npy_int
 }
 
 /* Forward, of bfloat16 where the processor multiplies tiles of them; `loops` are those of floats, and so are sums. */
-bool attention_takes_bf16(const attention *a);
+bool attention_takes_bf16(PyObject *query);
 void attention_forward_bf16(void *context, npy_intp begin, npy_intp end);
 
 #endif

@@ -93,7 +93,7 @@ TOLERANCE = {np.float32: 2e-6, np.float64: 4e-15}
 
 
 def arguments(name, call, dtype):
-    batch, groups, channels, outs, sizes, window, stride, padding, dilation = CALLS[call]
+    batch, groups, channels, outs, sizes, window, stride, padding, dilation = CALLS.get(call, call)
     counts = tuple(
         (n + 2 * p - d * (k - 1) - 1) // s + 1
         for n, k, s, p, d in zip(sizes, window, stride, padding, dilation, strict=True)

@@ -36,6 +36,23 @@ def test_sums_are_rounded_once(isa, name, call):  # noqa: F811
     assert_rounded(kernel(name)[0](*args, **options), expected)
 
 
+@pytest.mark.parametrize("call", [
+    (2, 1, 9, 16, (12, 135), (3, 3), (2, 2), (1, 1), (1, 1)),
+    (2, 2, 16, 8, (9, 30), (3, 4), (3, 2), (0, 2), (1, 1)),
+    (1, 1, 33, 40, (8, 70), (2, 3), (1, 3), (2, 0), (1, 2)),
+    (3, 1, 12, 10, (10, 64), (1, 1), (2, 2), (0, 0), (1, 1)),
+    (1, 1, 20, 9, (11, 67), (2, 2), (4, 5), (1, 3), (1, 1)),
+    (1, 1, 12, 12, (4, 6, 65), (2, 3, 3), (2, 1, 2), (1, 1, 0), (1, 1, 1)),
+    (2, 1, 10, 12, (200,), (5,), (2,), (6,), (1,)),
+    (1, 1, 24, 9, (3, 40), (3, 3), (1, 2**61), (0, 0), (1, 1)),
+])  # fmt: skip
+@pytest.mark.parametrize("name", KERNELS)
+def test_larger_steps(isa, name, call):  # noqa: F811
+    """Steps over one, over the window and out of the picture, with taps that some positions meet and others do not."""
+    args, options, expected = halves(name, call)
+    assert_rounded(kernel(name)[0](*args, **options), expected)
+
+
 @pytest.mark.parametrize("call", ["picture", "one by one", "steps", "groups", "volume"])
 @pytest.mark.parametrize("name", KERNELS)
 def test_layouts_are_read_where_they_lie(isa, name, call):  # noqa: F811

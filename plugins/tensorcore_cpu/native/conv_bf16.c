@@ -189,6 +189,131 @@ static bool make_input_gradient(const convolution *c) {
     return done;
 }
 
+/* With larger steps, positions as far apart as those meet the same taps: each such phase is a sum by itself. */
+typedef struct {
+    ptrdiff_t first[3], counts[3]; /* its first position along each dim, and how many it has */
+    ptrdiff_t taps[CONV_MOST_TAPS], which[CONV_MOST_TAPS], count; /* where in the picture, and which of the window */
+} phase;
+
+/* How far from position q of a phase the output lies that its tap meets; false where it meets none. */
+static bool meets(const convolution *c, int d, ptrdiff_t first, ptrdiff_t tap, ptrdiff_t *shift) {
+    const ptrdiff_t at = first + c->padding[d] - tap * c->dilation[d];
+    *shift = at / c->stride[d];
+    return at % c->stride[d] == 0;
+}
+
+static void find_taps(const convolution *c, const conv_images *m, phase *of) {
+    ptrdiff_t shift[3];
+    of->count = 0;
+    for (int d = 0; d < 3; d++)
+        of->counts[d] = (c->sizes[d] - of->first[d] - 1) / c->stride[d] + 1;
+    for (ptrdiff_t t = 0; t < c->taps; t++) {
+        const ptrdiff_t tap[3] = {t / c->kernel[2] / c->kernel[1], t / c->kernel[2] % c->kernel[1], t % c->kernel[2]};
+        bool all = true;
+        for (int d = 0; d < 3; d++)
+            all &= meets(c, d, of->first[d], tap[d], shift + d);
+        if (!all)
+            continue;
+        of->taps[of->count] = (m->before[0] + shift[0]) * m->plane + (m->before[1] + shift[1]) * m->row + m->before[2] + shift[2];
+        of->which[of->count++] = t;
+    }
+}
+
+/* made[image, channel, position] of one phase. */
+static bool make_phase(const convolution *c, const conv_images *m, const void *images, const phase *of, uint16_t *made) {
+    const ptrdiff_t inner = c->outs * of->count;
+    if (!of->count) {
+        memset(made, 0, (size_t)(c->images * c->groups * c->channels * conv_product(of->counts)) * sizeof *made);
+        return true;
+    }
+    conv_rooms all = {.count = 0};
+    sums_work work = {.images = images, .image = m->image, .group = c->outs * m->channel, .move = {m->plane, m->row},
+                      .count = c->images, .inner = inner};
+    memcpy(work.counts, of->counts, sizeof work.counts);
+    work.items = conv_items(&all, c->outs, m->channel, of->taps, of->count);
+    uint16_t *const turned = work.items ? conv_room(&all, c->groups * c->channels * inner * (ptrdiff_t)sizeof *turned) : NULL;
+    const uint16_t *from = c->weight; /* (group, out, channel, tap) becomes (group, channel, out, tap) */
+    for (ptrdiff_t i = 0; turned && i < c->groups * c->outs; i++)
+        for (ptrdiff_t j = 0; j < c->channels; j++, from += c->taps)
+            for (ptrdiff_t t = 0; t < of->count; t++)
+                turned[((i / c->outs * c->channels + j) * c->outs + i % c->outs) * of->count + t] = from[of->which[t]];
+    const bool done = turned && run_sums(&work, c->groups, c->channels, turned, NULL, made);
+    conv_give_back(&all);
+    return done;
+}
+
+typedef struct {
+    const convolution *c;
+    const phase *last;  /* of those along the width, which have the same rows */
+    uint16_t **made;    /* of each of them */
+} merge_work;
+
+/* Rows of all phases along the width become rows of the picture. */
+BF16_TARGET static void merge_body(void *context, npy_intp begin, npy_intp end) {
+    const merge_work *work = context;
+    const convolution *c = work->c;
+    const ptrdiff_t *first = work->last->first, *n = work->last->counts, step = c->stride[2], width = c->sizes[2];
+    for (npy_intp i = begin; i < end; i++) {
+        const ptrdiff_t y = i % n[1], z = i / n[1] % n[0], plane = i / n[1] / n[0];
+        const ptrdiff_t line = (plane * c->sizes[0] + first[0] + z * c->stride[0]) * c->sizes[1] + first[1] + y * c->stride[1];
+        uint16_t *to = (uint16_t *)c->x + line * width;
+        ptrdiff_t q = 0;
+        if (step == 2) {
+            const uint16_t *even = work->made[0] + i * ((width + 1) / 2), *odd = work->made[1] + i * (width / 2);
+            for (; 2 * q + 64 <= width; q += 32)
+                bf16_interleave(_mm512_loadu_si512(even + q), _mm512_loadu_si512(odd + q), (uint32_t *)(to + 2 * q));
+        }
+        for (ptrdiff_t p = 0; p < step && p < width; p++) {
+            const ptrdiff_t count = (width - p - 1) / step + 1;
+            const uint16_t *from = work->made[p] + i * count;
+            for (ptrdiff_t k = q; k < count; k++)
+                to[k * step + p] = from[k];
+        }
+    }
+}
+
+static bool make_strided_input_gradient(const convolution *c) {
+    conv_rooms all = {.count = 0};
+    conv_images m = {.data = c->y, .images = c->images, .channels = c->outs * c->groups, .phases = 1};
+    memcpy(m.steps, c->steps, sizeof m.steps);
+    for (int d = 0; d < 3; d++) {
+        ptrdiff_t low = 0, high = c->counts[d], shift;
+        for (ptrdiff_t first = 0; first < c->stride[d] && first < c->sizes[d]; first++)
+            for (ptrdiff_t tap = 0; tap < c->kernel[d]; tap++)
+                if (meets(c, d, first, tap, &shift)) {
+                    const ptrdiff_t last = (c->sizes[d] - 1 - first) / c->stride[d] + shift + 1;
+                    low = shift < low ? shift : low;
+                    high = last > high ? last : high;
+                }
+        m.sizes[d] = c->counts[d];
+        m.before[d] = -low;
+        m.padded[d] = high - low;
+    }
+    const void *images = conv_padded(&all, &m, c->size, true);
+    const ptrdiff_t width = (c->sizes[2] - 1) / c->stride[2] + 1, steps = c->stride[2] < c->sizes[2] ? c->stride[2] : c->sizes[2];
+    const ptrdiff_t planes = c->images * c->groups * c->channels;
+    const ptrdiff_t most = planes * ((c->sizes[0] - 1) / c->stride[0] + 1) * ((c->sizes[1] - 1) / c->stride[1] + 1) * width;
+    uint16_t *const room = images ? conv_room(&all, most * steps * (ptrdiff_t)sizeof *room) : NULL;
+    phase *const of = room ? conv_room(&all, sizeof *of) : NULL;
+    uint16_t **const made = of ? conv_room(&all, steps * (ptrdiff_t)sizeof *made) : NULL;
+    bool done = made != NULL;
+    for (ptrdiff_t p = 0; done && p < steps; p++)
+        made[p] = room + p * most;
+    for (ptrdiff_t z = 0; done && z < c->stride[0] && z < c->sizes[0]; z++)
+        for (ptrdiff_t y = 0; done && y < c->stride[1] && y < c->sizes[1]; y++) {
+            for (ptrdiff_t x = 0; done && x < steps; x++) {
+                memcpy(of->first, (ptrdiff_t[]){z, y, x}, sizeof of->first);
+                find_taps(c, &m, of);
+                done = make_phase(c, &m, images, of, made[x]);
+            }
+            merge_work work = {c, of, made};
+            if (done)
+                native_parallel(planes * of->counts[0] * of->counts[1], PART / (64 * c->sizes[2]) + 1, merge_body, &work);
+        }
+    conv_give_back(&all);
+    return done;
+}
+
 /* Whether few multiplications in single precision are faster than all of them so, by cycles that were measured on a Zen 4: 64 to
    64 channels, 14x14, 16 images, took 1113 us and 1240 us, 512 to 512, 7x7, 29 ms and 18 ms. */
 static bool winograd_is_faster(const convolution *c, const ptrdiff_t *counts, ptrdiff_t rows, ptrdiff_t sources, ptrdiff_t runs) {
@@ -204,23 +329,28 @@ static bool winograd_is_faster(const convolution *c, const ptrdiff_t *counts, pt
     return winograd < panels * (9.5 * both + 4.5 * (double)sources * (double)(3 + 6 * runs)) + packing * both;
 }
 
+static bool has_steps(const convolution *c) { return c->stride[0] != 1 || c->stride[1] != 1 || c->stride[2] != 1; }
+
 bool conv_takes_bf16(const convolution *c) {
     const bool sums = c->wanted == CONV_SUMS;
     if (!bf16_here())
         return false;
     if (c->wanted == CONV_WEIGHT_GRADIENT)
         return c->outs >= WEIGHT_OUTS;
-    if (!sums && (c->stride[0] != 1 || c->stride[1] != 1 || c->stride[2] != 1))
-        return false;
     const ptrdiff_t *const counts = sums ? c->counts : c->sizes, rows = sums ? c->outs : c->channels;
-    const ptrdiff_t width = pointwise_fits(c) ? conv_product(counts) : counts[2], runs = 1 + (BF16_WIDTH - 1) / width;
-    return rows >= ROWS && rows >= RUN_ROWS * runs && (bf16_tiles_take(rows) || !winograd_is_faster(c, counts, rows, sums ? c->channels : c->outs, runs));
+    if (!sums && has_steps(c) && !bf16_tiles_take(rows))
+        return false;
+    const ptrdiff_t steps = sums ? 1 : c->stride[2], line = (counts[2] - 1) / steps + 1;
+    const ptrdiff_t runs = 1 + (BF16_WIDTH - 1) / (pointwise_fits(c) ? conv_product(counts) : line);
+    return rows >= ROWS && rows >= RUN_ROWS * runs &&
+           (bf16_tiles_take(rows) || !winograd_is_faster(c, counts, rows, sums ? c->channels : c->outs, runs));
 }
 
 bool conv_run_bf16(const convolution *c) {
     return c->wanted == CONV_SUMS             ? make_sums(c)
-           : c->wanted == CONV_INPUT_GRADIENT ? make_input_gradient(c)
-                                              : conv_weight_bf16(c);
+           : c->wanted != CONV_INPUT_GRADIENT ? conv_weight_bf16(c)
+           : has_steps(c)                     ? make_strided_input_gradient(c)
+                                              : make_input_gradient(c);
 }
 #else
 bool conv_takes_bf16(const convolution *c) { return false; }

@@ -110,8 +110,8 @@ static void tiles_body(void *context, npy_intp begin, npy_intp end) {
 }
 
 /* Items of positions [begin, begin + count), which are counted through all images, side by side; zeros up to a whole step. */
-BF16_TARGET static void gather(const weight_work *work, const uint16_t *images, const ptrdiff_t *items, ptrdiff_t rows, ptrdiff_t begin,
-                               ptrdiff_t count, uint16_t *to) {
+BF16_TARGET static void copy_items(const weight_work *work, const uint16_t *images, const ptrdiff_t *items, ptrdiff_t rows,
+                                   ptrdiff_t begin, ptrdiff_t count, uint16_t *to) {
     const ptrdiff_t width = work->counts[2], height = work->counts[1], whole = bf16_whole_steps(count / 2) * 2;
     for (ptrdiff_t at = 0, length; at < count; at += length) {
         const ptrdiff_t line = (begin + at) / width, x = (begin + at) % width, y = line % height, plane = line / height;
@@ -148,7 +148,7 @@ static void blocks_body(void *context, npy_intp begin, npy_intp end) {
         bf16_tiles_begin(rows);
         for (ptrdiff_t at = 0; at < positions; at += CHUNK) {
             const ptrdiff_t count = positions - at < CHUNK ? positions - at : CHUNK;
-            gather(work, work->images + group * work->group, work->items + first, rows, at, count, left);
+            copy_items(work, work->images + group * work->group, work->items + first, rows, at, count, left);
             for (ptrdiff_t p = 0; p < panels; p++)
                 bf16_tiles_add(rows, left, CHUNK_ROW, 2 * BF16_STEP, sent + (p * work->panel_pairs + at / 2) * BF16_WIDTH,
                                bf16_whole_steps(count / 2), at > 0, sums[p][0], BF16_WIDTH);

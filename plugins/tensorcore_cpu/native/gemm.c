@@ -32,7 +32,7 @@ static void batch_body(void *context, npy_intp begin, npy_intp end) {
         const gemm_job job = gemm_job_of(all, i);
         if (all->vector)
             all->vector(&job, 0, job.columns);
-        else if (!gemm_run(all->type, &job))
+        else if (!(all->tall ? gemm_run_tall : gemm_run)(all->type, &job))
             all->failed = true;
     }
 }
@@ -190,12 +190,12 @@ static PyObject *multiply(native_type type, bool pairs, operand *x, operand *y, 
     const bool narrow = (job->columns < 4 && !own) || (job->rows == 1 && job->right_inner != 1), integer = is_integer(type);
     const bool halves = type == TYPE_BF16;
     const npy_intp rows = job->rows, columns = job->columns;
-    const bool tall = gemm_is_tall(type, job);
+    all.tall = gemm_is_tall(type, job);
     if (job->inner != y->shape[y->ndim - 2] || (halves && !gemm_takes_bf16(job)))
         return NULL;
     const bool blas = !integer && !halves && gemm_real(type)->slower_than_blas && work > 1 << 15;
     all.many = count > 1 && !blas ? gemm_pick_many(&all) : NULL;
-    const bool small = all.many || tall; /* whose loops are ours with any library */
+    const bool small = all.many || all.tall; /* whose loops are ours with any library */
     all.vector = pairs || small ? NULL : vector_loop(type, job);
     if (all.vector && job->rows != 1)
         gemm_turn_over(&all);
@@ -225,16 +225,11 @@ static PyObject *multiply(native_type type, bool pairs, operand *x, operand *y, 
     if (count == 1 && all.vector) {
         native_parallel(job->columns, native_grain(VECTOR_WORK, job->inner), vector_body, &all);
     } else if (count == 1) {
-        all.failed = !(tall ? gemm_run_tall(type, job) : gemm_run(type, job));
-    } else if (tall) {
-        for (npy_intp i = 0; i < count && !all.failed; i++) {
-            const gemm_job one = gemm_job_of(&all, i);
-            all.failed = !gemm_run_tall(type, &one);
-        }
+        all.failed = !(all.tall ? gemm_run_tall : gemm_run)(type, job);
     } else if (all.many) {
         gemm_run_many(&all, count);
     } else {
-        const npy_intp grain = work < GEMM_WORK ? GEMM_WORK / work : 1;
+        const npy_intp worth = all.tall ? GEMM_WORK / 4 : GEMM_WORK, grain = work < worth ? worth / work : 1;
         native_parallel(count, work > 128 * GEMM_WORK && count < 2 * native_threads() ? count : grain, batch_body, &all);
     }
     if (all.failed) {

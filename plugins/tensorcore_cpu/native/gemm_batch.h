@@ -13,6 +13,7 @@ typedef struct {
     gemm_job job;
     gemm_vector_loop vector; /* NULL where the job has more than one row, or a matrix that no such loop reads */
     gemm_many_loop many;     /* NULL where each product is one by itself */
+    bool tall;               /* each is a sum of many short ones */
     _Atomic bool failed;
 } gemm_batch;
 

@@ -10,6 +10,14 @@ from asv_benchmarks.benchmarks import lazy
 ROWS = [row for row in lazy.ROWS if not row.name.endswith("1e7")]
 
 
+@pytest.fixture(autouse=True)
+def no_more_generated_c():
+    """A row that turns codegen on does so for itself: left on, each program of hundreds of later tests started a compiler."""
+    before = tc.backends.cpu.codegen
+    yield
+    tc.backends.cpu.codegen = before
+
+
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_a_row_is_replayed(row) -> None:
     """Both of our sides run, and the compiled one traces once."""

@@ -50,10 +50,22 @@ SUITES = [
 NOTHING = Peer("nothing", types.ModuleType("nothing"), "cpu")
 
 
+def runs(row: Row, peer: str) -> bool:
+    """Run a row once, and drop what its setup made.
+
+    Its functions are in a circle with their globals. Where the collector ends PyTorch's loaders, their queues end first, and nobody
+    tells the workers, which find out five seconds later, one after the other.
+    """
+    timed = prepare(row, open_peer(peer))
+    seconds = timed.seconds(1)
+    timed.names.clear()
+    return seconds > 0
+
+
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_every_row_runs_on_tensorcore(row) -> None:
     """The text of a row is a program that tensorcore runs."""
-    assert prepare(row, open_peer("tensorcore:cpu")).seconds(1) > 0
+    assert runs(row, "tensorcore:cpu")
 
 
 @pytest.mark.oracle
@@ -61,13 +73,13 @@ def test_every_row_runs_on_tensorcore(row) -> None:
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_every_row_runs_on_pytorch(row) -> None:
     """The text of a row is a program that PyTorch runs."""
-    assert prepare(row, open_peer("torch")).seconds(1) > 0
+    assert runs(row, "torch")
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS if row.numpy_setup], ids=lambda row: row.name)
 def test_every_row_with_a_numpy_form_runs_on_numpy(row) -> None:
     """The body of a row means the same to NumPy where the row says so."""
-    assert prepare(row, open_peer("numpy")).seconds(1) > 0
+    assert runs(row, "numpy")
 
 
 def test_every_suite_is_there() -> None:

@@ -55,11 +55,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if "torch" in getattr(item, "fixturenames", ()):
             item.add_marker("oracle")
-    if config.getoption("--oracle"):
-        return
-    comparisons = [item for item in items if item.get_closest_marker("oracle")]
-    config.hook.pytest_deselected(items=comparisons)
-    items[:] = [item for item in items if not item.get_closest_marker("oracle")]
+    if not config.getoption("--oracle"):
+        comparisons = [item for item in items if item.get_closest_marker("oracle")]
+        config.hook.pytest_deselected(items=comparisons)
+        items[:] = [item for item in items if not item.get_closest_marker("oracle")]
+    if hasattr(config, "workerinput"):
+        # A test of half a minute that begins last leaves the other processes without work. A file's tests stay together, and
+        # what they share is made once.
+        long = {item.path for item in items if item.get_closest_marker("slow")}
+        items.sort(key=lambda item: item.path not in long)
 
 
 @pytest.hookimpl(wrapper=True)

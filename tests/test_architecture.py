@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import json
 import re
 import subprocess
@@ -41,10 +42,18 @@ HEAVY = ("cupy", "matplotlib", "mpi4py", "numba", "pluggy", "scipy", "torch")
 # Modules that `import tensorcore` may load beyond NumPy's own.
 MODULE_BUDGET = 113
 
-LIBRARY = read_modules(ROOT, "tensorcore")
-# Packages alone: plugins/template is a distribution, and no part of this one.
-PLUGINS = read_modules(ROOT / "plugins", *(p.parent.name for p in sorted((ROOT / "plugins").glob("*/__init__.py"))))
-BELOW_FRONTEND = [m for m in LIBRARY.values() if (floor_of(m.name) or 0) < FRONTEND]
+
+@functools.cache
+def library() -> dict[str, Module]:
+    """The modules of tensorcore by name; read by the process that runs these tests, not by each that collects them."""
+    return read_modules(ROOT, "tensorcore")
+
+
+@functools.cache
+def plugins() -> dict[str, Module]:
+    """Those of packages alone: plugins/template is a distribution, and no part of this one."""
+    folder = ROOT / "plugins"
+    return read_modules(folder, *(path.parent.name for path in sorted(folder.glob("*/__init__.py"))))
 
 
 # The rules hold
@@ -52,17 +61,17 @@ BELOW_FRONTEND = [m for m in LIBRARY.values() if (floor_of(m.name) or 0) < FRONT
 
 def test_imports_only_point_down() -> None:
     """No module imports from a floor above its own."""
-    assert imports_that_point_up(LIBRARY) == []
+    assert imports_that_point_up(library()) == []
 
 
 def test_plugins_enter_through_one_door() -> None:
     """A plugin imports nothing from tensorcore but tensorcore.plugin."""
-    assert private_imports_of_plugins(PLUGINS) == []
+    assert private_imports_of_plugins(plugins()) == []
 
 
 def test_no_imports_in_a_circle() -> None:
     """No module imports itself by way of others, at once or inside a function; the few ways back are named."""
-    assert import_cycles({**LIBRARY, **PLUGINS}) == []
+    assert import_cycles({**library(), **plugins()}) == []
 
 
 def test_no_calls_of_c_files_in_a_circle() -> None:
@@ -75,13 +84,14 @@ def test_no_calls_of_c_files_in_a_circle() -> None:
 
 def test_no_device_names_in_the_frontend() -> None:
     """Below floor 7 a device's name stands at most as a default argument."""
-    assert [fault for module in BELOW_FRONTEND for fault in device_names(module)] == []
+    below = [module for module in library().values() if (floor_of(module.name) or 0) < FRONTEND]
+    assert [fault for module in below for fault in device_names(module)] == []
 
 
 @pytest.mark.parametrize("check", [missing_all, missing_opening, printing])
 def test_every_module_keeps_the_house_style(check) -> None:
     """Each module says what is public and what is inside, and prints nothing."""
-    assert [fault for module in [*LIBRARY.values(), *PLUGINS.values()] for fault in check(module)] == []
+    assert [fault for module in [*library().values(), *plugins().values()] for fault in check(module)] == []
 
 
 def test_no_file_outgrows_its_room() -> None:
@@ -93,9 +103,9 @@ def test_no_file_outgrows_its_room() -> None:
 
 def test_every_exception_is_still_needed() -> None:
     """An exception that nothing uses any more is struck from its list."""
-    used_imports = {(m.name, i.target) for m in LIBRARY.values() for i in imports_of(m, LIBRARY)}
+    used_imports = {(m.name, i.target) for m in library().values() for i in imports_of(m, library())}
     used_names = {
-        (m.name, node.value) for m in LIBRARY.values() for node in ast.walk(m.tree) if isinstance(node, ast.Constant)
+        (m.name, node.value) for m in library().values() for node in ast.walk(m.tree) if isinstance(node, ast.Constant)
     }
     lengths = {path for path in LONG_FILES if len((ROOT / path).read_text("utf-8").splitlines()) > LINES}
     assert [key for key in (*UPWARD_IMPORTS, *WAYS_BACK) if key not in used_imports] == []
@@ -121,7 +131,7 @@ def test_import_loads_nothing_heavy(loaded) -> None:
 
 def test_import_loads_no_plugin(loaded) -> None:
     """A plugin is imported when its device is first used, not with tensorcore."""
-    assert [name for name in loaded if name.split(".")[0] in {m.split(".")[0] for m in PLUGINS}] == []
+    assert [name for name in loaded if name.split(".")[0] in {m.split(".")[0] for m in plugins()}] == []
 
 
 def test_import_stays_small(loaded) -> None:

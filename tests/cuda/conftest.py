@@ -22,7 +22,8 @@ PLUGINS = Path(__file__).parents[2] / "plugins"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    here = [item for item in items if Path(item.path).parent == Path(__file__).parent]
+    # As text: the parents of eighty thousand paths take two seconds of each test process.
+    here = [item for item in items if os.path.dirname(item.path) == os.path.dirname(__file__)]
     if compiler() is None and not real():
         for item in here:
             item.add_marker(pytest.mark.skip(reason="neither a GPU nor a C++ compiler for the stand-in"))

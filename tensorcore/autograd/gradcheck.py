@@ -217,7 +217,8 @@ def _analytical(func: Any, given: Any, checked: list[int], dtypes: bool) -> list
 
 def _numerical(func: Any, given: Any, checked: list[int], eps: float) -> list[list[np.ndarray]]:
     """For each output and input the real Jacobian from central differences."""
-    count = len(outputs_of(func, _copies(given)))
+    widths = [reals(host_of(one)).size for one in outputs_of(func, _copies(given))]
+    count = len(widths)
     result: list[list[Any]] = [[] for _ in range(count)]
     for i in checked:
         rows: list[list[np.ndarray]] = [[] for _ in range(count)]
@@ -236,7 +237,6 @@ def _numerical(func: Any, given: Any, checked: list[int], eps: float) -> list[li
                     rows[o].append((high - low) / (2 * eps))
         for o in range(count):
             result[o].append(rows[o])
-    widths = [reals(host_of(one)).size for one in outputs_of(func, _copies(given))]
     return [
         [np.stack(rows, 0) if rows else np.zeros((0, width)) for rows in per_input]
         for per_input, width in zip(result, widths, strict=True)

@@ -83,13 +83,18 @@ def program(name: str, call: Call, layout: str) -> tuple[Any, list[np.ndarray]]:
 
 def projected(run: Any, arrays: list[np.ndarray]) -> Any:
     """The program of one number for each of some random directions, whose results are random sums of the program's."""
+    drawn: list[tc.Tensor] = []  # in the order of use, which is the same in every run
 
     def along(steps: tc.Tensor) -> tuple[tc.Tensor, ...]:
-        rng = np.random.default_rng(5)
+        rng, used = np.random.default_rng(5) if not drawn else None, iter([*drawn])
 
         def weights(*shape: int, real: bool = False) -> tc.Tensor:
+            if rng is None:
+                return next(used)
             made = rng.uniform(0.5, 1.5, shape)
-            return tc.from_numpy(np.asarray(made if real else made * np.exp(1j * rng.uniform(0, 6, shape))))
+            made = made if real else made * np.exp(1j * rng.uniform(0, 6, shape))
+            drawn.append(tc.from_numpy(np.asarray(made)))
+            return drawn[-1]
 
         moved = []
         for one in arrays:

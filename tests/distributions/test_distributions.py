@@ -100,7 +100,7 @@ def test_double_precision(name: str, torch: ModuleType) -> None:
     results = []
     for lib in (torch, tc):
         d, _ = build(lib, row, np.float64)
-        lib.manual_seed(SEED)
+        lib.default_generator.manual_seed(SEED)
         made = d.sample((3,))
         results.append((made, d.log_prob(made)))
     _compare(results[1], results[0], rtol=1e-11)
@@ -110,10 +110,10 @@ def _answer(lib: Any, row: Row, probe: str, torch: ModuleType) -> Any:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Singular sample|Low df|cov_matrix")
         theirs, _ = build(torch, row)
-        torch.manual_seed(SEED)
+        torch.default_generator.manual_seed(SEED)
         value = theirs.sample((5,)).numpy()
         d, leaves = build(lib, row)
-        lib.manual_seed(SEED + 1)
+        lib.default_generator.manual_seed(SEED + 1)
         try:
             return PROBES[probe](d, leaves, value, lib)
         except Exception as error:

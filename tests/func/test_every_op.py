@@ -279,7 +279,7 @@ def compare_with_pytorch(torch: Any, theirs: Any, name: str, title: str, call: C
 
     def tangents(module: Any, function: Any) -> list[Any]:
         def run(*leaves: Any) -> Any:
-            module.manual_seed(3)
+            module.default_generator.manual_seed(3)
             args, kwargs = mapped(rebuilt(list(leaves)), lambda array: module.from_numpy(np.array(array)))
             made = tensors_of(function(*args, **kwargs))
             return tuple(one for one in made if one.is_floating_point() or one.is_complex())

@@ -8,8 +8,10 @@
 #include "loop.h"
 #include "zip.h"
 
-#if defined(__SSE2__)
+#if defined(__AVX__)
 #include <immintrin.h>
+#elif defined(__SSE2__)
+#include <emmintrin.h>
 #endif
 
 enum { ROW_BLOCK = 2048 }; /* elements summed in their own precision; the sums of blocks are added in the wider one */

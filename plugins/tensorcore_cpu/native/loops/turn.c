@@ -3,8 +3,10 @@
 
 #include "../turn.h"
 
-#if defined(__AVX2__) || defined(__SSE2__)
+#if defined(__AVX__)
 #include <immintrin.h>
+#elif defined(__SSE2__)
+#include <emmintrin.h>
 #endif
 
 /* Of N elements that lie in a row each: the compiler makes exchanges of whole vectors. */

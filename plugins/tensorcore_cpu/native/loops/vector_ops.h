@@ -7,8 +7,10 @@
 
 #include <math.h>
 
-#ifdef NATIVE_X86
+#if defined(__AVX__)
 #include <immintrin.h>
+#elif defined(__SSE2__)
+#include <emmintrin.h> /* all there is without AVX; the other one takes the compiler a quarter of a second */
 #endif
 
 /* The bits of a where the mask is set, else those of b; and square roots: GCC knows neither of vectors in C. */

@@ -1,5 +1,6 @@
 """The C convolutions against NumPy's in double precision: one to three dims, strides, dilations, groups, cut-off paddings."""
 
+import functools
 import itertools
 
 import numpy as np
@@ -111,6 +112,13 @@ def arguments(name, call, dtype):
     }[name]
 
 
+@functools.cache
+def numpys_values(name, call, dtype):
+    """What NumPy's kernel gives in double precision, once for all instruction sets and ways; not written to."""
+    args, options = arguments(name, call, dtype)
+    return kernel(name)[1](*[one.astype(np.float64) for one in args], **options)
+
+
 def assert_close(found, expected, dtype):
     assert (found.dtype, found.shape) == (dtype, expected.shape)
     assert np.abs(found - expected).max() <= TOLERANCE[dtype] * np.abs(expected).max()
@@ -121,9 +129,8 @@ def assert_close(found, expected, dtype):
 @pytest.mark.parametrize("name", KERNELS)
 def test_convolution_is_numpys(isa, name, call, dtype):  # noqa: F811
     """Each kernel gives what NumPy's gives in double precision, on each instruction set."""
-    native, numpys = kernel(name)
     args, options = arguments(name, call, dtype)
-    assert_close(native(*args, **options), numpys(*[one.astype(np.float64) for one in args], **options), dtype)
+    assert_close(kernel(name)[0](*args, **options), numpys_values(name, call, dtype), dtype)
 
 
 @pytest.mark.parametrize("call", ["steps", "three by three", "three by three, steps of two"])
@@ -158,10 +165,9 @@ def test_long_rows_of_few_channels_take_little_room():
 @pytest.mark.parametrize("name", KERNELS[:2])
 def test_channels_may_be_innermost(isa, name, call, dtype):  # noqa: F811
     """Pictures whose channels are innermost give what NumPy's kernel gives in double precision, in that order from four dims on."""
-    native, numpys = kernel(name)
     (first, *others), options = arguments(name, call, dtype)
-    expected = numpys(*[one.astype(np.float64) for one in (first, *others)], **options)
-    found = native(np.moveaxis(np.ascontiguousarray(np.moveaxis(first, 1, -1)), -1, 1), *others, **options)
+    expected = numpys_values(name, call, dtype)
+    found = kernel(name)[0](np.moveaxis(np.ascontiguousarray(np.moveaxis(first, 1, -1)), -1, 1), *others, **options)
     assert_close(found, expected, dtype)
     if first.ndim > 3 and first.shape[1] > 1 and first[0, 0].size > 1:
         assert np.moveaxis(found, 1, -1).flags.c_contiguous

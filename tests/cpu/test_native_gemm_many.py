@@ -116,12 +116,12 @@ def test_long_sums_of_few_rows_and_columns(dtype, terms):
     for rows, columns in ((2, 2), (3, 3), (4, 2), (3, 4), (4, 5), (2, 16), (7, 9), (16, 4), (16, 16)):
         added = numbers(rows, columns, dtype=dtype)
         x, y = numbers(1, rows, terms, dtype=dtype), numbers(1, terms, columns, dtype=dtype)
+        exact = np.matmul(x[0].astype(np.longdouble), y[0].astype(np.longdouble))
+        sums = np.matmul(abs(x[0]), abs(y[0]))
         for a in layouts(x):
             for b in layouts(y):
                 tensorcore.set_num_threads(3)
                 got = kernel("matmul")[0](a[0], b[0])
-                exact = np.matmul(x[0].astype(np.longdouble), y[0].astype(np.longdouble))
-                sums = np.matmul(abs(x[0]), abs(y[0]))
                 assert (abs(got - exact) <= 140 * np.finfo(dtype).eps * sums).all()
                 tensorcore.set_num_threads(1)
                 np.testing.assert_array_equal(got, kernel("matmul")[0](a[0], b[0]))

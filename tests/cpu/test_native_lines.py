@@ -1,5 +1,7 @@
 """What goes along a dim in C beside NumPy's: NaN, ties, every dim, dtypes and layouts that are left to NumPy."""
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -183,22 +185,33 @@ def test_distances_by_other_norms_and_of_batches(dtype, p, isa):
             np.testing.assert_allclose(native(x, y, p=p), fallback(x, y, p=p), rtol=1e-5)
 
 
+def few_long_rows(dtype):
+    """Pairs of matrices, and matrices by themselves, whose rows have any length around whole vectors."""
+    random = np.random.default_rng(8)
+    for width in (128, 129, 159, 160, 161, 1027, 20_003):
+        for batch, rows, others in (((), 5, 3), ((), 1, 1), ((), 70, 2), ((3, 2), 4, 7), ((), 6, 7)):
+            yield [random.standard_normal((*batch, count, width)).astype(dtype) for count in (rows, others)]
+        yield [random.standard_normal((7, width)).astype(dtype)]
+
+
+@functools.cache
+def their_distances(dtype, p):
+    """What NumPy's kernels give in extended precision, once for all instruction sets."""
+    slow = {2: kernel("cdist")[1], 1: kernel("pdist")[1]}
+    wide = ([one.astype(np.longdouble) for one in some] for some in few_long_rows(dtype))
+    return [slow[len(some)](*some, p=p).astype(dtype) for some in wide]
+
+
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("p", [1.0, 2.0, np.inf])
 def test_distances_of_few_long_rows(dtype, p, threads, isa):
     """Rows that are read as they lie, of any length around whole vectors, one by one and in batches; NaN and infinities too."""
     tensorcore.set_num_threads(threads)
-    (native, fallback), (pairs, slow) = kernel("cdist"), kernel("pdist")
-    random = np.random.default_rng(8)
-    for width in (128, 129, 159, 160, 161, 1027, 20_003):
-        for batch, rows, others in (((), 5, 3), ((), 1, 1), ((), 70, 2), ((3, 2), 4, 7), ((), 6, 7)):
-            x, y = [random.standard_normal((*batch, count, width)).astype(dtype) for count in (rows, others)]
-            expected = fallback(x.astype(np.longdouble), y.astype(np.longdouble), p=p).astype(dtype)
-            np.testing.assert_allclose(native(x, y, p=p), expected, rtol=16 * float(np.finfo(dtype).eps))
-        x = random.standard_normal((7, width)).astype(dtype)
-        expected = slow(x.astype(np.longdouble), p=p).astype(dtype)
-        np.testing.assert_allclose(pairs(x, p=p), expected, rtol=16 * float(np.finfo(dtype).eps))
+    native, pairs = kernel("cdist")[0], kernel("pdist")[0]
+    for some, expected in zip(few_long_rows(dtype), their_distances(dtype, p), strict=True):
+        found = (native if len(some) == 2 else pairs)(*some, p=p)
+        np.testing.assert_allclose(found, expected, rtol=16 * float(np.finfo(dtype).eps))
     for value in (np.nan, np.inf, np.finfo(dtype).smallest_subnormal):
         for at in (0, 17, 158):
             x = np.zeros((3, 159), dtype)

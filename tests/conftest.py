@@ -38,8 +38,6 @@ def pytest_configure(config: pytest.Config) -> None:
     from tensorcore.ops import late
 
     late.import_all()  # the suites that run every op find them in the registry
-    if hasattr(config, "workerinput"):
-        fewer_messages(config)
     if not config.getoption("--oracle"):
         return
     if importlib.util.find_spec("torch") is None:
@@ -55,31 +53,6 @@ def pytest_configure(config: pytest.Config) -> None:
 
     # Two test processes share two cores, and one thread sums in one order.
     torch.set_num_threads(1)
-
-
-def fewer_messages(config: pytest.Config) -> None:
-    """Report two things of each test to the process that counts them, in place of six: its call and its end.
-
-    And whatever failed, was skipped, printed something or took long enough for a table of durations. Messages took a third of a
-    millisecond of each test. A file for junit is made of all of them.
-    """
-    sender = next((one for one in config.pluginmanager.get_plugins() if type(one).__name__ == "WorkerInteractor"), None)
-    if sender is None or config.getoption("xmlpath", None):
-        return
-    send = sender.sendevent
-
-    def worth(name: str, data: dict[str, Any]) -> bool:
-        if name != "testreport":
-            return name not in ("logstart", "logfinish")
-        return (
-            data["when"] == "call" or data["outcome"] != "passed" or bool(data["sections"]) or data["duration"] > 0.004
-        )
-
-    def sendevent(name: str, **given: Any) -> None:
-        if worth(name, given.get("data", {})):
-            send(name, **given)
-
-    sender.sendevent = sendevent
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

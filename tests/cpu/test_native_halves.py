@@ -20,7 +20,7 @@ def results(made):
     return made if isinstance(made, tuple) else (made,)
 
 
-def assert_rounded(got, expected):
+def assert_rounded(got, expected, slack=0.0):
     """Of one dtype, and at most one unit of a half type apart: sums of floats in another order may round to either side."""
     for one, other in zip(results(got), results(expected), strict=True):
         assert (one is None) == (other is None)
@@ -29,7 +29,7 @@ def assert_rounded(got, expected):
             digits = 2.0**-7 if one.dtype == ml_dtypes.bfloat16 else 2.0**-10
             wide, exact = np.asarray(one, np.float64), np.asarray(other, np.float64)
             np.testing.assert_allclose(
-                wide, exact, rtol=digits if one.dtype.itemsize == 2 else 2e-5, atol=digits * 1e-2
+                wide, exact, rtol=digits if one.dtype.itemsize == 2 else 2e-5, atol=digits * 1e-2 + slack
             )
 
 
@@ -79,11 +79,13 @@ def test_results_are_those_of_numpy(name, dtype):
     args, options = CALLS[name](dtype)
     expected = fallback(*args, **options)
     got = native(*args, **options)
-    assert_rounded(got, expected)
+    # Where tiles make it, weights, whose sum is one, are rounded before they meet values of up to 2.
+    slack = 2.0**-9 * 2 if name == "attention" and dtype == ml_dtypes.bfloat16 else 0.0
+    assert_rounded(got, expected, slack)
     turned = [np.asfortranarray(one) if isinstance(one, np.ndarray) else one for one in args]
     again = [np.ascontiguousarray(one[::-1])[::-1] if isinstance(one, np.ndarray) and one.ndim else one for one in args]
     for given in (turned, again):
-        assert_rounded(native(*given, **options), expected)
+        assert_rounded(native(*given, **options), expected, slack)
 
 
 @pytest.mark.parametrize("dtype", HALVES, ids=str)

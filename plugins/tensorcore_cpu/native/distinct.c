@@ -167,10 +167,37 @@ static void pick_changes(void *context, npy_intp begin, npy_intp end) {
     }
 }
 
+static void pick_all(void *context, npy_intp begin, npy_intp end) {
+    const changes *run = context;
+    memcpy(run->made, run->x, (size_t)run->size);
+    *run->found = 1 + loops->pick_changes[run->runs](run->x + run->size, end - 1, run->made + run->size);
+}
+
+/* On one thread, where nothing has to be counted first: into room for all of them. An array that fills most of it keeps it, since
+   to read the elements twice takes longer than to make them. */
+static PyArrayObject *firsts_in_one_pass(const void *x, npy_intp count, native_type type) {
+    npy_intp found = 0;
+    PyArrayObject *made = native_empty(1, &count, type);
+    if (!made)
+        return NULL;
+    native_without_gil(count, pick_all, &(changes){x, PyArray_BYTES(made), &found, runs_of(type), TYPE_SIZE[type]});
+    if (2 * found > count) {
+        PyArray_DIMS(made)[0] = found;
+        return made;
+    }
+    PyArrayObject *few = native_empty(1, &found, type);
+    if (few)
+        memcpy(PyArray_BYTES(few), PyArray_BYTES(made), (size_t)(found * TYPE_SIZE[type]));
+    Py_DECREF(made);
+    return few;
+}
+
 /* The first of each run of equal elements, and `more` elements of room behind them. */
 static PyArrayObject *firsts_of_runs(const void *x, npy_intp count, native_type type, npy_intp more) {
     if (!count)
         return native_empty(1, &more, type);
+    if (!more && count > PIECE && native_threads() == 1)
+        return firsts_in_one_pass(x, count, type);
     const npy_intp pieces = (count + PIECE - 1) / PIECE;
     npy_intp few[8], *found = pieces <= 8 ? few : PyMem_Malloc((size_t)pieces * sizeof *found), all = 0;
     if (!found)

@@ -16,7 +16,7 @@ typedef struct {
     /* By what is compared: elements of x that are not equal to the one before them, also x[0] to x[-1]; how many, and these behind
        one another. NaN is equal to nothing, and of other bytes than 0 that are seen as bools all are true. */
     ptrdiff_t (*count_changes[RUNS])(const void *x, ptrdiff_t size);
-    void (*pick_changes[RUNS])(const void *x, ptrdiff_t size, void *picked);
+    ptrdiff_t (*pick_changes[RUNS])(const void *x, ptrdiff_t size, void *picked);
 } nonzero_loops;
 
 #endif

@@ -67,7 +67,7 @@ LOOPS(3, uint64_t)
             found += OF(x[i]) != OF(x[i - 1]);                                                                \
         return found;                                                                                         \
     }                                                                                                         \
-    static void pick_changes_##suffix(const void *data, ptrdiff_t size, void *picked) {                       \
+    static ptrdiff_t pick_changes_##suffix(const void *data, ptrdiff_t size, void *picked) {                  \
         enum { SOME = 16 };                                                                                   \
         const type *x = data;                                                                                 \
         type *made = picked;                                                                                  \
@@ -88,6 +88,7 @@ LOOPS(3, uint64_t)
             x += some;                                                                                        \
             size -= some;                                                                                     \
         }                                                                                                     \
+        return made - (type *)picked;                                                                         \
     }
 #define ITSELF(x) (x)
 #define IS_FALSE(x) (!(x))

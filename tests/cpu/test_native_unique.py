@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+import tensorcore
+
 from .native import assert_same, awkward, kernel, layouts, needs_native
 
 pytestmark = [needs_native, pytest.mark.usefixtures("isa")]
@@ -123,8 +125,10 @@ def test_values_alone(dtype):
 
 @pytest.mark.parametrize("count", [16384, 16385, 40001])
 @pytest.mark.parametrize("distinct", [1, 2, 40, 10**9])
-def test_many_runs(count, distinct):
-    """The first of each run is found where threads share the elements, long runs and short ones."""
+@pytest.mark.parametrize("threads", [1, 3])
+def test_many_runs(threads, count, distinct):
+    """The first of each run is found where threads share the elements and where one does not count first, long runs and short ones."""
+    tensorcore.set_num_threads(threads)  # which the fixture puts back
     x = np.random.default_rng(8).integers(0, distinct, count)
     for one in (x, np.sort(x), x.astype(np.float32), x.astype(np.uint8)):
         assert_same(kernel("distinct")[0](one, consecutive=True), kernel("unique_consecutive")[1](one)[0])

@@ -27,27 +27,28 @@ typedef struct {
     float *scores, *made, *top, *total;
 } rooms;
 
-static void *take(char **at, ptrdiff_t count, size_t bytes) {
-    void *const found = *at;
-    *at += rounded_up(count * (npy_intp)bytes, 64);
+static void *take(char *start, size_t *at, ptrdiff_t count, size_t bytes) {
+    void *const found = start ? start + *at : NULL;
+    *at += (size_t)rounded_up(count * (npy_intp)bytes, 64);
     return found;
 }
 
-/* Lays the rooms out from `at` on; answers where they end. */
-static char *lay_out(const attention *a, rooms *room, char *at) {
+/* Lays the rooms out from `start` on, if it is given; answers how many bytes they take. */
+static size_t lay_out(const attention *a, rooms *room, char *start) {
+    size_t at = 0;
     room->features = rounded_up(a->features, STEP);
     room->columns = rounded_up(a->columns, STEP);
     room->width = rounded_up(a->width, BF16_WIDTH);
     room->key_panels = parts_of(a->columns, BF16_WIDTH);
     room->value_panels = parts_of(a->width, BF16_WIDTH);
-    room->keys = take(&at, room->key_panels * room->features * BF16_WIDTH / 2, sizeof *room->keys);
-    room->values = take(&at, room->value_panels * room->columns * BF16_WIDTH / 2, sizeof *room->values);
-    room->query = take(&at, BF16_TALL * room->features, sizeof *room->query);
-    room->powers = take(&at, BF16_TALL * COLUMNS, sizeof *room->powers);
-    room->scores = take(&at, BF16_TALL * COLUMNS, sizeof *room->scores);
-    room->made = take(&at, BF16_TALL * room->width, sizeof *room->made);
-    room->top = take(&at, BF16_TALL, sizeof *room->top);
-    room->total = take(&at, BF16_TALL, sizeof *room->total);
+    room->keys = take(start, &at, room->key_panels * room->features * BF16_WIDTH / 2, sizeof *room->keys);
+    room->values = take(start, &at, room->value_panels * room->columns * BF16_WIDTH / 2, sizeof *room->values);
+    room->query = take(start, &at, BF16_TALL * room->features, sizeof *room->query);
+    room->powers = take(start, &at, BF16_TALL * COLUMNS, sizeof *room->powers);
+    room->scores = take(start, &at, BF16_TALL * COLUMNS, sizeof *room->scores);
+    room->made = take(start, &at, BF16_TALL * room->width, sizeof *room->made);
+    room->top = take(start, &at, BF16_TALL, sizeof *room->top);
+    room->total = take(start, &at, BF16_TALL, sizeof *room->total);
     return at;
 }
 
@@ -119,14 +120,15 @@ static void make_rows(const attention *a, const rooms *room, npy_intp batch, npy
     part.dots = a->sums + (one * a->rows + row) * (npy_intp)sizeof(float);
     a->loops->finish(&part);
     for (npy_intp r = 0; r < rows; r++)
-        native_narrow(TYPE_BF16, room->made + r * room->width, moved(a->made, (one * a->rows + row + r) * a->width, a->bytes), a->width);
+        native_narrow(TYPE_BF16, room->made + r * room->width, moved(a->made, (one * a->rows + row + r) * a->width, a->bytes),
+                      a->width);
 }
 
 /* Pieces are (batch, head, part of the rows). */
 void attention_forward_bf16(void *context, npy_intp begin, npy_intp end) {
     attention *a = context;
     rooms room;
-    char *const all = aligned_alloc(64, (size_t)(lay_out(a, &room, NULL) - (char *)NULL));
+    char *const all = aligned_alloc(64, lay_out(a, &room, NULL));
     if (!all) {
         a->failed = true;
         return;

@@ -17,13 +17,13 @@ DECLARE_LOOPS(turn_loops, turn_loops);
 
 enum {
     HEIGHT = 12, LANES = 16,         /* rows of a tile, floats of a vector */
-    FEW_ROWS = 1, WORK = 1 << 15,    /* rows and multiplications under which packing is not worth it */
+    WORK = 1 << 15,                  /* multiplications under which packing is not worth it */
     STRIP_ROWS = 64, STRIP_COLUMNS = 128, /* that are worth strips */
     PART = 1 << 22,                  /* multiplications that are worth a second thread */
     GROUP = 16, FEW_GROUP = 4,       /* panels that are packed together for tiles, and for a single block of rows, */
     TOGETHER = 128,                  /* and rows times these whose sums stay in the second cache; */
     PACKED = 4,                      /* panels that are worth a copy of each block of rows; */
-    TILES_DEPTH = 128,             /* pairs of a block of rows and a panel that stay in the first one */
+    TILES_DEPTH = 128,               /* pairs of a block of rows and a panel that stay in the first one */
 };
 
 bool bf16_here(void) {
@@ -72,8 +72,8 @@ bool bf16_here(void) {
             return;                                                                                                           \
         }                                                                                                                     \
         if (all->before)                                                                                                      \
-            VECTORS(rows) made[r][v] = _mm512_add_ps(made[r][v], bf16_before(all, row + r, to, v));                                \
-        ROWS(rows) bf16_finish(all, row + r, to, made[r][0], made[r][1]);                                                          \
+            VECTORS(rows) made[r][v] = _mm512_add_ps(made[r][v], bf16_before(all, row + r, to, v));                           \
+        ROWS(rows) bf16_finish(all, row + r, to, made[r][0], made[r][1]);                                                     \
     }
 #define HEIGHTS(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12)
 HEIGHTS(TILE)
@@ -152,7 +152,7 @@ bool bf16_left(const gemm_job *job, bool strips, bf16_rows *rows, void **room) {
 /* Products of matrices */
 
 bool gemm_takes_bf16(const gemm_job *job) {
-    return bf16_here() && job->rows >= FEW_ROWS && job->rows * job->columns * job->inner >= WORK;
+    return bf16_here() && job->rows * job->columns * job->inner >= WORK;
 }
 
 typedef struct {
@@ -283,7 +283,8 @@ bool gemm_run_bf16(const gemm_job *job) {
     if (!bf16_left(job, strips, &all.rows, &room))
         return false;
     const npy_intp panels = (job->columns + BF16_WIDTH - 1) / BF16_WIDTH, each = job->rows * job->inner * BF16_WIDTH;
-    native_parallel(panels, job->rows * job->columns * job->inner < PART ? panels : PART / 4 / each + 1, all.rows.tiles ? run_groups : run_panels, &all);
+    const npy_intp grain = job->rows * job->columns * job->inner < PART ? panels : PART / 4 / each + 1;
+    native_parallel(panels, grain, all.rows.tiles ? run_groups : run_panels, &all);
     free(room);
     return !all.failed;
 }

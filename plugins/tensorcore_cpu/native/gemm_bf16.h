@@ -28,7 +28,7 @@ typedef struct {
     ptrdiff_t rows, left_row, pairs;
     const uint16_t *left; /* rows whose elements lie side by side, an even number of them, `left_row` apart; */
     bool strips;          /* or as many rows as a tile has pair by pair, which are read faster; */
-    bool tiles;           /* or rows for bf16_multiply_tiles: whole steps of them, from a cache line on */
+    bool tiles;           /* or rows for bf16_tiles_multiply: whole steps of them, from a cache line on */
     const uint16_t *before;
     ptrdiff_t before_row, before_column; /* the latter is one, or zero for a number of each row; NULL for none */
     uint16_t *made;

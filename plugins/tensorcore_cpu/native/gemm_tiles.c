@@ -1,6 +1,6 @@
 /* Products of bfloat16 by the unit that multiplies tiles of 16 rows of 64 bytes (AMX, from the Sapphire Rapids on): sixteen times as
    many multiplications a cycle as the instruction of gemm_bf16.c has. Its sums, too, are floats over pairs in the order of the inner
-   dim, and denormals are zeros. The instructions are written out, since compilers before GCC 13 let memory pass them by. */
+   dim, and denormals are zeros. The instructions are written out: GCC 12 has a load that does not say that it reads memory. */
 #include "gemm_bf16.h"
 
 #include "native.h"

@@ -57,9 +57,13 @@ static void widen_rows(native_type half, const native_lines *lines, npy_intp fir
 static void run_half_rows(void *context, npy_intp begin, npy_intp end) {
     softmax_run *run = context;
     const npy_intp row = run->n * run->inner, most = row < ROOM ? ROOM / row : 1, room = (most * row + 15) / 16 * 16;
-    float *const x = aligned_alloc(64, (size_t)room * 3 * sizeof *x), *const y = x + room, *const made = y + room;
-    run->out_of_memory |= !x;
-    for (npy_intp rows; x && begin < end; begin += rows) {
+    float *const x = aligned_alloc(64, (size_t)room * 3 * sizeof *x);
+    if (!x) {
+        run->out_of_memory = true;
+        return;
+    }
+    float *const y = x + room, *const made = y + room;
+    for (npy_intp rows; begin < end; begin += rows) {
         rows = end - begin < most ? end - begin : most;
         widen_rows(run->type, &run->x, begin, rows, row, x);
         if (run->inputs == 2)

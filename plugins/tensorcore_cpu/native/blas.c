@@ -19,7 +19,6 @@ enum { SEQUENTIAL = 1 };                             /* oneMKL's */
 enum {
     LEAST_WORK = 1 << 14,    /* multiplications: under this the calls cost more than they save */
     WORK = 1 << 20,          /* that are worth a second thread */
-    MUCH_WORK = 1 << 27,     /* that are cut finer, so that a thread that is delayed leaves less to wait for */
     ROWS = 8, COLUMNS = 16,  /* parts are whole multiples: what its tiles are made of */
     /* A right side of so many bytes is read where it lies by products of so many rows, and copied by larger ones: 256x256 took
        0.9 of its time in such parts (float64 0.87), 1024x128 by 128x512 0.8, and less than that of the smallest nothing. One whose
@@ -35,9 +34,14 @@ typedef void (*product_f64)(int layout, int left, int right, int64_t rows, int64
                             const double *x, int64_t x_row, const double *y, int64_t y_row, double beta, double *made,
                             int64_t made_row);
 
+typedef void (*product_pairs)(int layout, int left, int right, int64_t rows, int64_t columns, int64_t inner, const void *alpha,
+                              const void *x, int64_t x_row, const void *y, int64_t y_row, const void *beta, void *made,
+                              int64_t made_row);
+
 typedef struct {
     product_f32 f32;
     product_f64 f64;
+    product_pairs pairs[2]; /* of complex numbers of TYPE_F32 and of TYPE_F64 */
     int (*set_threads_here)(int count); /* NULL where the library makes no threads of its own */
 } library;
 
@@ -62,8 +66,9 @@ bool native_blas_ready(ptrdiff_t multiplications) {
 /* One product in parts */
 
 typedef struct {
-    const gemm_job *job;
+    const gemm_job *job; /* in complex numbers where it has pairs */
     native_type type;
+    ptrdiff_t size; /* bytes of one number */
     int left, right;              /* AS_IS or TURNED */
     ptrdiff_t left_row, right_row; /* the one step that is not 1 */
     bool by_rows;
@@ -85,7 +90,7 @@ static bool read_side(ptrdiff_t row, ptrdiff_t column, ptrdiff_t rows, ptrdiff_t
 /* Rows or columns [first, last) of a product, in one call. */
 static void run_call(const work *w, ptrdiff_t first, ptrdiff_t last) {
     gemm_job job = *w->job;
-    const ptrdiff_t size = TYPE_SIZE[w->type];
+    const ptrdiff_t size = w->size;
     *(w->by_rows ? &job.rows : &job.columns) = last - first;
     job.made = (char *)job.made + first * (w->by_rows ? job.made_row : 1) * size;
     if (w->by_rows)
@@ -99,7 +104,13 @@ static void run_call(const work *w, ptrdiff_t first, ptrdiff_t last) {
                 memcpy((char *)job.made + i * job.made_row * size, (const char *)job.before + i * job.before_row * size,
                        (size_t)(job.columns * size));
     }
-    if (w->type == TYPE_F32)
+    static const double one[] = {1, 0}, zero[] = {0, 0};
+    static const float one_f32[] = {1, 0};
+    if (job.pairs)
+        found.pairs[w->type](ROW_MAJOR, w->left, w->right, job.rows, job.columns, job.inner,
+                             w->type == TYPE_F32 ? (const void *)one_f32 : one, job.left, w->left_row, job.right, w->right_row,
+                             !job.before ? zero : w->type == TYPE_F32 ? (const void *)one_f32 : one, job.made, job.made_row);
+    else if (w->type == TYPE_F32)
         found.f32(ROW_MAJOR, w->left, w->right, job.rows, job.columns, job.inner, 1, job.left, w->left_row, job.right,
                   w->right_row, job.before ? 1 : 0, job.made, job.made_row);
     else
@@ -133,17 +144,34 @@ static void turn_rows(void *context, npy_intp begin, npy_intp end) {
             t->job->columns);
 }
 
+/* A job of pairs of real numbers as one of complex numbers: false where they are not as far apart as whole numbers of these. */
+static bool read_pairs(const gemm_job *pairs, gemm_job *made) {
+    *made = *pairs;
+    made->columns /= 2;
+    made->inner /= 2;
+    made->left_row /= 2;
+    made->right_inner /= 2;
+    made->right_column /= 2;
+    made->made_row /= 2;
+    made->before_row /= 2;
+    return pairs->left_row % 2 == 0 && pairs->right_inner % 2 == 0 && pairs->before_row % 2 == 0;
+}
+
 bool native_blas_run(native_type type, const gemm_job *job) {
-    const ptrdiff_t multiplications = job->rows * job->columns * job->inner, size = TYPE_SIZE[type];
-    if (!in_use || job->pairs || (type != TYPE_F32 && type != TYPE_F64) ||
+    const ptrdiff_t multiplications = job->rows * job->columns * job->inner, size = TYPE_SIZE[type] * (job->pairs ? 2 : 1);
+    if (!in_use || (type != TYPE_F32 && type != TYPE_F64) ||
         multiplications < LEAST_WORK) /* the same limit, so that results do not depend on what ran before */
         return false;
-    work w = {.job = job, .type = type};
+    gemm_job numbers;
+    if (job->pairs && !read_pairs(job, &numbers))
+        return false;
+    job = job->pairs ? &numbers : job;
+    work w = {.job = job, .type = type, .size = size};
     if (!read_side(job->left_row, job->left_inner, job->rows, job->inner, &w.left, &w.left_row) ||
         !read_side(job->right_inner, job->right_column, job->inner, job->columns, &w.right, &w.right_row))
         return false;
     const ptrdiff_t threads = native_threads(), bytes = job->inner * job->columns * size;
-    bool lies = bytes <= LYING_BYTES && job->rows >= (w.right == AS_IS ? 2 * threads * LEAST_ROWS : TURN_ROWS);
+    bool lies = !job->pairs && bytes <= LYING_BYTES && job->rows >= (w.right == AS_IS ? 2 * threads * LEAST_ROWS : TURN_ROWS);
     gemm_job turned = *job;
     void *room = NULL;
     if (lies && w.right == TURNED && (room = native_scratch((size_t)bytes))) {
@@ -156,13 +184,12 @@ bool native_blas_run(native_type type, const gemm_job *job) {
         w.job = &turned;
     }
     lies = lies && w.right == AS_IS;
-    w.by_rows = lies || job->rows >= (w.right == AS_IS ? 1 : 2) * job->columns; /* each part copies what is turned */
+    w.by_rows = lies || job->rows > (w.right == AS_IS ? 1 : 2) * job->columns; /* each part copies what is turned */
     const ptrdiff_t extent = w.by_rows ? job->rows : job->columns;
     w.unit = lies ? LEAST_ROWS : w.by_rows ? ROWS : COLUMNS;
     w.most = lies ? LYING_ROWS : extent;
     const ptrdiff_t units = parts_of(extent, w.unit);
-    const ptrdiff_t parts = threads > 1 && multiplications < MUCH_WORK ? threads : 2 * threads;
-    native_parallel(units, multiplications < WORK ? units : lies ? 1 : parts_of(units, parts), run_part, &w);
+    native_parallel(units, multiplications < WORK ? units : lies ? 1 : parts_of(units, threads), run_part, &w);
     if (room)
         native_scratch_free(room, (size_t)bytes);
     return true;
@@ -204,10 +231,12 @@ PyObject *native_blas_load(PyObject *module, PyObject *path) {
     /* ISO C has no cast from an object's address to a function's. */
     *(void **)&one.f32 = dlsym(handle, "cblas_sgemm_64");
     *(void **)&one.f64 = dlsym(handle, "cblas_dgemm_64");
+    *(void **)&one.pairs[TYPE_F32] = dlsym(handle, "cblas_cgemm_64");
+    *(void **)&one.pairs[TYPE_F64] = dlsym(handle, "cblas_zgemm_64");
     *(void **)&one.set_threads_here = dlsym(handle, "MKL_Set_Num_Threads_Local");
     int (*set_layer)(int layer);
     *(void **)&set_layer = dlsym(handle, "MKL_Set_Threading_Layer");
-    if (!one.f32 || !one.f64 || !one.set_threads_here || !set_layer) {
+    if (!one.f32 || !one.f64 || !one.pairs[TYPE_F32] || !one.pairs[TYPE_F64] || !one.set_threads_here || !set_layer) {
         dlclose(handle);
         return PyErr_Format(PyExc_OSError, "%s: is no oneMKL with 64-bit interfaces", name);
     }

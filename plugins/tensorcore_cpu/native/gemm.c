@@ -203,7 +203,7 @@ static PyObject *multiply(native_type type, bool pairs, operand *x, operand *y, 
     if ((is_short(type) && !all.vector) || (scaled && !all.vector) || ((x->vector || y->vector) && !integer && !all.vector) ||
         (!integer && !halves && !small && !all.vector && (blas || (narrow && work > 1 << 12))))
         return NULL;
-    if (!integer && !halves && !pairs && !small && !all.vector && !native_blas_ready(work))
+    if (!integer && !halves && !small && !all.vector && !native_blas_ready(work))
         return NULL;
     if (y->ndim > 2) {
         shape[ndim - 2] = rows;

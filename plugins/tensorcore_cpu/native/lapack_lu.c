@@ -6,6 +6,7 @@
 #include "lapack.h"
 #include "lapack_lu.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 DECLARE_LOOPS(lapack_lu_loops, lapack_lu_loops);
@@ -13,10 +14,11 @@ DECLARE_LOOPS(lapack_lu_loops, lapack_lu_loops);
 enum {
     LEAST = 32,         /* rows and columns from which on this is faster, */
     TALL = 32,          /* and how many times as many rows as columns end that: panels are all there is then */
-    PIECE = 128,        /* columns behind a panel that are changed at once */
+    PIECE = 64,         /* columns behind a panel that are changed at once */
     INVERTED = 64,      /* columns of an inverse that are made at once */
     NEARBY = 1024,      /* bytes between rows, or any number of times so many, that make them fall on one another */
     LINE = 64,          /* bytes of a line of memory */
+    GIVEN = 64,         /* rows of the factors that are turned into columns at once */
     COPIED = 1 << 15,   /* elements that are worth a second thread to copy them */
     SHARED = 1 << 23,   /* rows times columns times steps that are worth a second thread at all */
     LARGE = 512,        /* columns past which blocks are wider than a panel: what is behind them comes from memory less often, */
@@ -29,7 +31,8 @@ typedef struct {
     const lapack_lu_real *loops;
     native_type type;
     npy_intp size, rows, columns, least, line, step;
-    char *a, *opposite, *panel, *top, *inverse; /* parts of the scratch */
+    bool shared; /* among threads */
+    char *a, *opposite, *panel, *top, *inverse, *lower[2]; /* parts of the scratch */
     const lapack_matrices *x;
     npy_intp matrix;
     char *made;
@@ -41,6 +44,7 @@ typedef struct {
 typedef struct {
     lu_work *work;
     npy_intp from, to, width, k;
+    char *lower, *next_lower; /* what is below that block and the next one, NULL where one thread does all */
 } lu_blocks;
 
 static npy_intp at_most(npy_intp a, npy_intp b) { return a < b ? a : b; }
@@ -63,7 +67,8 @@ static npy_intp width_of(const lu_work *work, npy_intp columns) {
     return columns > LARGER ? WIDER : columns > LARGE ? WIDE : work->loops->width;
 }
 
-/* The parts: the matrix, opposites of a block row, what belongs to a panel, and, for an inverse, as large a matrix. */
+/* The parts: the matrix, opposites of a block row, what belongs to a panel, for an inverse as large a matrix, and for threads what is
+   below a block and below the next one. */
 static npy_intp cut(lu_work *work, lapack_kind kind, npy_intp rows, npy_intp columns, bool inverse, char *scratch) {
     work->loops = &PICK(lapack_lu_loops)->real[kind];
     work->type = type_of(kind);
@@ -71,15 +76,17 @@ static npy_intp cut(lu_work *work, lapack_kind kind, npy_intp rows, npy_intp col
     work->rows = rows;
     work->columns = columns;
     work->least = at_most(rows, columns);
-    const npy_intp width = work->loops->width, line = LINE / work->size;
+    work->shared = rows * columns * work->least >= SHARED && native_threads() > 1;
+    const npy_intp width = work->loops->width, wide = width_of(work, work->least), line = LINE / work->size;
     work->line = spread(work, columns);
     work->step = spread(work, rows + work->loops->spare);
-    const npy_intp sizes[] = {rows * work->line, width_of(work, work->least) * work->line, work->step * width,
-                              width * width + line, inverse ? rows * work->line : 0};
-    char **const parts[] = {&work->a, &work->opposite, &work->panel, &work->top, &work->inverse};
+    const npy_intp sizes[] = {rows * work->line, wide * work->line, work->step * width,
+                              width * width + line, inverse ? rows * work->line : 0, work->shared ? rows * wide : 0,
+                              work->shared ? rows * wide : 0};
+    char **const parts[] = {&work->a, &work->opposite, &work->panel, &work->top, &work->inverse, &work->lower[0], &work->lower[1]};
     npy_intp total = 0;
     scratch = scratch ? scratch + -(uintptr_t)scratch % LINE : NULL;
-    for (int i = 0; i < 5; i++) {
+    for (int i = 0; i < (int)(sizeof parts / sizeof *parts); i++) {
         *parts[i] = scratch ? scratch + total * work->size : NULL;
         total += rounded(sizes[i], line);
     }
@@ -93,8 +100,17 @@ npy_intp lapack_lu_scratch(lapack_kind kind, npy_intp rows, npy_intp columns, bo
 
 static char *at(const lu_work *work, npy_intp row, npy_intp column) { return work->a + (row * work->line + column) * work->size; }
 
-/* Columns [begin, end) behind a block of `own`: rows are swapped, those beside it become rows of U, and those below change. */
-static void change(lu_work *work, npy_intp k, npy_intp own, npy_intp begin, npy_intp end) {
+/* A copy of what is below a block, which other threads read: next to it lies what is changed meanwhile, and processors that fetch what
+   comes after each row would take that from one another. */
+static void keep_lower(lu_work *work, char *lower, npy_intp k, npy_intp next) {
+    const npy_intp bytes = (next - k) * work->size;
+    for (npy_intp row = next; row < work->rows; row++)
+        memcpy(lower + (row - next) * bytes, at(work, row, k), (size_t)bytes);
+}
+
+/* Columns [begin, end) behind a block of `own`: rows are swapped, those beside it become rows of U, and those below change. `lower` is a
+   copy of what is below the block, or NULL. */
+static void change(lu_work *work, npy_intp k, npy_intp own, npy_intp begin, npy_intp end, const char *lower) {
     const npy_intp width = work->loops->width;
     work->loops->swap(at(work, k, begin), work->line, end - begin, work->pivots + k, own, (int)k + 1);
     for (npy_intp first = k, count; first < k + own; first += count) {
@@ -106,7 +122,8 @@ static void change(lu_work *work, npy_intp k, npy_intp own, npy_intp begin, npy_
         char *const made = at(work, next, begin);
         work->loops->solve(at(work, first, first), work->line, count, end - begin, at(work, first, begin), opposite, work->line);
         const gemm_job job = {.rows = below - next, .columns = end - begin, .inner = next - done,
-                              .left = at(work, next, done), .left_row = work->line, .left_inner = 1,
+                              .left = last && lower ? lower : at(work, next, done),
+                              .left_row = last && lower ? own : work->line, .left_inner = 1,
                               .right = work->opposite + ((done - k) * work->line + begin) * work->size,
                               .right_inner = work->line, .right_column = 1,
                               .before = made, .before_row = work->line, .made = made, .made_row = work->line};
@@ -122,28 +139,60 @@ static npy_intp others_of(const lu_blocks *of) {
     return at_most(of->k + 2 * of->width, at_most(of->to, of->work->least));
 }
 
-static npy_intp pieces_of(const lu_blocks *of) { return (of->to - others_of(of) + PIECE - 1) / PIECE; }
+/* They end at the same columns in each step, so that most of them stay in the cache of the thread that changed them before. */
+static npy_intp pieces_of(const lu_blocks *of) {
+    const npy_intp after = others_of(of);
+    return after < of->to ? (of->to + PIECE - 1) / PIECE - after / PIECE : 0;
+}
 
-/* Pieces of a step: first the next block, then other columns behind the one at hand, and, last, rows that are swapped before it. */
+/* Pieces of a step: first the next block, then other columns behind the one at hand. */
 static void step_body(void *context, npy_intp begin, npy_intp end) {
     const lu_blocks *of = context;
     lu_work *work = of->work;
     const npy_intp k = of->k, last = at_most(of->to, work->least), next = at_most(k + of->width, last);
-    const npy_intp after = others_of(of), pieces = pieces_of(of);
+    const npy_intp after = others_of(of);
     for (npy_intp i = begin; i < end; i++)
-        if (i == pieces + 1) {
-            work->loops->swap(at(work, k, of->from), work->line, k - of->from, work->pivots + k, next - k, (int)k + 1);
-        } else if (i) {
-            change(work, k, next - k, after + (i - 1) * PIECE, at_most(after + i * PIECE, of->to));
+        if (i) {
+            const npy_intp piece = (after / PIECE + i - 1) * PIECE;
+            change(work, k, next - k, piece < after ? after : piece, at_most(piece + PIECE, of->to), of->lower);
         } else if (next < last) {
-            change(work, k, next - k, next, after);
+            change(work, k, next - k, next, after, of->lower);
             factor(work, next, after);
+            if (of->lower)
+                keep_lower(work, of->next_lower, next, after);
         }
+}
+
+/* Columns from `from` on, where all before them were taken away. Rows are swapped in the columns behind a block, not in those before. */
+static void factor_blocks(lu_blocks *of) {
+    lu_work *work = of->work;
+    const npy_intp last = at_most(of->to, work->least);
+    of->width = width_of(work, last - of->from);
+    const npy_intp first = at_most(of->from + of->width, last);
+    factor(work, of->from, first);
+    if (of->lower)
+        keep_lower(work, of->lower, of->from, first);
+    for (of->k = of->from; of->k < last; of->k += of->width) {
+        native_parallel(pieces_of(of) + 1, of->lower ? 1 : pieces_of(of) + 1, step_body, of);
+        char *const done = of->lower;
+        of->lower = of->next_lower;
+        of->next_lower = done;
+    }
+    of->k = last;
+}
+
+/* Blocks [begin, end) have their rows swapped as in those behind them. */
+static void swap_body(void *context, npy_intp begin, npy_intp end) {
+    const lu_blocks *of = context;
+    lu_work *work = of->work;
+    for (npy_intp i = begin; i < end; i++) {
+        const npy_intp column = of->from + i * of->width, next = column + of->width;
+        work->loops->swap(at(work, next, column), work->line, of->width, work->pivots + next, of->k - next, (int)next + 1);
+    }
 }
 
 /* Columns [from, to), where all before them were taken away; rows are swapped in these columns alone. */
 static void factor(lu_work *work, npy_intp from, npy_intp to) {
-    const npy_intp width = width_of(work, at_most(to, work->least) - from);
     if (to - from <= work->loops->width) {
         const int info = work->loops->panel(at(work, from, from), work->line, work->rows - from, to - from, work->panel, work->step,
                                             work->top, work->pivots + from, (int)from + 1);
@@ -151,11 +200,14 @@ static void factor(lu_work *work, npy_intp from, npy_intp to) {
             work->info = (int)from + info;
         return;
     }
-    lu_blocks of = {work, from, to, width, from};
-    factor(work, from, at_most(from + width, at_most(to, work->least)));
-    const bool shared = work->rows * work->columns * work->least >= SHARED;
-    for (; of.k < at_most(to, work->least); of.k += width)
-        native_parallel(pieces_of(&of) + 2, shared ? 1 : pieces_of(&of) + 2, step_body, &of);
+    lu_blocks of = {.work = work, .from = from, .to = to};
+    factor_blocks(&of);
+    swap_body(&of, 0, (of.k - from) / of.width);
+}
+
+static lu_blocks whole(lu_work *work) {
+    return (lu_blocks){.work = work, .to = work->columns, .lower = work->shared ? work->lower[0] : NULL,
+                       .next_lower = work->shared ? work->lower[1] : NULL};
 }
 
 static void take_body(void *context, npy_intp begin, npy_intp end) {
@@ -177,8 +229,41 @@ static void give(lu_work *work, const char *from, npy_intp begin, npy_intp end) 
 }
 
 static void give_body(void *context, npy_intp begin, npy_intp end) {
-    lu_work *work = context;
+    lu_work *work = ((const lu_blocks *)context)->work;
     give(work, work->a, begin, end);
+}
+
+/* Columns [begin, end) of the factors of several threads. Rows are swapped on the way: in place, each would come from the cache of the
+   thread that made it, and be written there. */
+static void give_swapped_body(void *context, npy_intp begin, npy_intp end) {
+    const lu_blocks *of = context;
+    lu_work *work = of->work;
+    npy_intp *const order = malloc((size_t)work->rows * sizeof *order);
+    char *const room = malloc((size_t)(GIVEN * of->width * work->size));
+    work->failed = work->failed || !order || !room;
+    for (npy_intp column = begin, next; column < end && order && room; column = next) {
+        const npy_intp block = column / of->width * of->width;
+        next = at_most(end, block + of->width);
+        for (npy_intp row = 0; row < work->rows; row++)
+            order[row] = row;
+        for (npy_intp k = block + of->width; k < of->k; k++) {
+            const npy_intp other = work->pivots[k] - 1, was = order[k];
+            order[k] = order[other];
+            order[other] = was;
+        }
+        const npy_intp row_bytes = (next - column) * work->size;
+        for (npy_intp row = 0, count; row < work->rows; row += count) {
+            count = at_most(GIVEN, work->rows - row);
+            for (npy_intp r = 0; r < count; r++)
+                memcpy(room + r * row_bytes, at(work, order[row + r], column), (size_t)row_bytes);
+            const lapack_matrices columns = {.data = room, .rows = count, .columns = next - column, .row = row_bytes, .column = work->size};
+            lapack_copy(&columns, 0, work->size, work->made + (column * work->rows + row) * work->size, work->rows);
+        }
+    }
+    if (!work->loops->is_finite(work->made + begin * work->rows * work->size, (end - begin) * work->rows))
+        work->failed = true;
+    free(order);
+    free(room);
 }
 
 static npy_intp grain(npy_intp other) { return rounded(COPIED / other + 1, LINE / 4); }
@@ -187,8 +272,11 @@ bool lapack_lu_factor(lapack_kind kind, const lapack_matrices *x, npy_intp i, ch
     lu_work work = {.x = x, .matrix = i, .made = made, .pivots = pivots};
     cut(&work, kind, x->rows, x->columns, false, scratch);
     native_parallel(work.rows, grain(work.columns), take_body, &work);
-    factor(&work, 0, work.columns);
-    native_parallel(work.columns, grain(work.rows), give_body, &work);
+    lu_blocks of = whole(&work);
+    factor_blocks(&of);
+    if (!work.shared)
+        swap_body(&of, 0, of.k / of.width);
+    native_parallel(work.columns, grain(work.rows), work.shared ? give_swapped_body : give_body, &of);
     *info = work.info;
     return !work.failed;
 }
@@ -239,13 +327,16 @@ bool lapack_lu_inverse(lapack_kind kind, const lapack_matrices *x, npy_intp i, c
     cut(&work, kind, x->rows, x->columns, true, scratch);
     const npy_intp n = work.rows;
     native_parallel(n, grain(n), take_body, &work);
-    factor(&work, 0, n);
+    lu_blocks of = whole(&work);
+    factor_blocks(&of);
+    const npy_intp blocks = n / of.width;
+    native_parallel(blocks, work.shared ? 1 : blocks + 1, swap_body, &of);
     for (npy_intp k = 0; k < n; k++) /* an infinite pivot has an inverse, which may be of a matrix without infinities */
         work.failed = work.failed || !work.loops->is_finite(at(&work, k, 0), n);
     if (work.info || work.failed)
         return false;
     const npy_intp pieces = (n + INVERTED - 1) / INVERTED;
-    native_parallel(pieces, n * n * n >= SHARED ? 1 : pieces, invert_body, &work);
+    native_parallel(pieces, work.shared ? 1 : pieces, invert_body, &work);
     for (npy_intp k = n; k-- > 0 && !work.failed;) /* rows that were swapped are columns that are swapped back */
         work.loops->swap(made + k * n * work.size, n, n, pivots + k, 1, (int)k + 1);
     return !work.failed;

@@ -68,10 +68,10 @@ static void F(pack_rows)(const REAL *from, ptrdiff_t step, ptrdiff_t inner, ptrd
     }
 }
 
-/* Rows of the right side whose elements are pairs, two of each. */
+/* Rows of the right side whose elements are pairs, two of each: a, b and -b, a. */
 static void F(pack_pairs)(const gemm_job *job, const gemm_part *part, REAL *to) {
     const ptrdiff_t panel = part->inner * F(WIDTH);
-    for (ptrdiff_t k = part->first; k < part->first + part->inner; k++, to += F(WIDTH)) {
+    for (ptrdiff_t k = part->first; k < part->first + part->inner; k += 2, to += 2 * F(WIDTH)) {
         const REAL *from = (const REAL *)job->right + k / 2 * job->right_inner + part->column;
         REAL *row = to;
         for (ptrdiff_t rest = part->columns; rest > 0; rest -= F(WIDTH), from += F(WIDTH), row += panel) {
@@ -79,14 +79,11 @@ static void F(pack_pairs)(const gemm_job *job, const gemm_part *part, REAL *to) 
             const REAL *here = rest < F(WIDTH) ? last : from;
             if (rest < F(WIDTH))
                 F(copy)(last, from, rest);
-            if (k % 2 == 0) {
-                F(copy)(row, here, F(WIDTH));
-                continue;
-            }
-#pragma GCC unroll 1
-            for (ptrdiff_t c = 0; c < F(WIDTH); c += 2) {
-                row[c] = -here[c + 1];
-                row[c + 1] = here[c];
+#pragma GCC unroll 4
+            for (int v = 0; v < VECTORS; v++) {
+                const V x = F(load)(here + v * LANES);
+                F(store)(row + v * LANES, x);
+                F(store)(row + F(WIDTH) + v * LANES, F(times_i)(x));
             }
         }
     }

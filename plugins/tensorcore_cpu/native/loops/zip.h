@@ -33,6 +33,8 @@
 #define join_i64 join_f64
 #define zip_parts_i32 zip_parts_f32
 #define zip_parts_i64 zip_parts_f64
+#define times_i_i32 times_i_f32
+#define times_i_i64 times_i_f64
 /* Every second element of two vectors, from element x on. */
 #define UNZIP_2(a, b, x) __builtin_shufflevector(a, b, x, 2 + x)
 #define UNZIP_4(a, b, x) __builtin_shufflevector(a, b, x, 2 + x, 4 + x, 6 + x)
@@ -40,6 +42,11 @@
 #define UNZIP_16(a, b, x)                                                                                           \
     __builtin_shufflevector(a, b, x, 2 + x, 4 + x, 6 + x, 8 + x, 10 + x, 12 + x, 14 + x, 16 + x, 18 + x, 20 + x, 22 + x, \
                             24 + x, 26 + x, 28 + x, 30 + x)
+/* Pairs a, b as complex numbers times i: -b, a. */
+#define TIMES_I_2(a) __builtin_shufflevector(a, -(a), 3, 0)
+#define TIMES_I_4(a) __builtin_shufflevector(a, -(a), 5, 0, 7, 2)
+#define TIMES_I_8(a) __builtin_shufflevector(a, -(a), 9, 0, 11, 2, 13, 4, 15, 6)
+#define TIMES_I_16(a) __builtin_shufflevector(a, -(a), 17, 0, 19, 2, 21, 4, 23, 6, 25, 8, 27, 10, 29, 12, 31, 14)
 /* The elements of a vector from the last to the first. */
 #define REVERSED_2(a) __builtin_shufflevector(a, a, 1, 0)
 #define REVERSED_4(a) __builtin_shufflevector(a, a, 3, 2, 1, 0)
@@ -48,12 +55,18 @@
 #if VECTOR == 64
 #define reversed_f32 REVERSED_16
 #define reversed_f64 REVERSED_8
+#define times_i_f32 TIMES_I_16
+#define times_i_f64 TIMES_I_8
 #elif VECTOR == 32
 #define reversed_f32 REVERSED_8
 #define reversed_f64 REVERSED_4
+#define times_i_f32 TIMES_I_8
+#define times_i_f64 TIMES_I_4
 #else
 #define reversed_f32 REVERSED_4
 #define reversed_f64 REVERSED_2
+#define times_i_f32 TIMES_I_4
+#define times_i_f64 TIMES_I_2
 #endif
 #if VECTOR == 64
 #define unzip_f32 UNZIP_16

@@ -147,6 +147,34 @@ print(worst < 4, worst)
 
 
 @needs_mkl
+def test_complex_products_in_parts():
+    """Rows and columns on several threads, sides that are turned over, every second row, and a batch give NumPy's sums."""
+    program = """
+import numpy as np, tensorcore as tc
+rng = np.random.default_rng(8)
+worst = 0.0
+for dtype in ("complex64", "complex128"):
+    for rows, inner, columns in ((300, 256, 256), (129, 70, 500), (1, 300, 200), (200, 300, 1), (33, 7, 900), (701, 130, 95)):
+        x, y = (rng.normal(size=(2, *size)).astype(dtype) for size in ((rows, inner), (inner, columns)))
+        x, y = x + np.array(1j, dtype) * x[::-1], y - np.array(2j, dtype) * y[::-1]
+        wanted, size = x.astype("complex128") @ y.astype("complex128"), np.abs(x) @ np.abs(y)
+        apart = np.zeros((2 * rows, inner), dtype)
+        apart[::2] = x[0]
+        for count in (1, 3):
+            tc.set_num_threads(count)
+            left, right = tc.tensor(x), tc.tensor(y)
+            turned = tc.tensor(np.ascontiguousarray(y[0].T)).T
+            for made in ((left @ right).numpy(), np.stack([(one @ other).numpy() for one, other in zip(left, right)])):
+                worst = max(worst, float((np.abs(made - wanted) / size).max() / np.finfo(dtype).eps))
+            for made in (left[0] @ turned, tc.tensor(apart)[::2] @ right[0], left[0].conj().T.conj().T @ right[0]):
+                worst = max(worst, float((np.abs(made.numpy() - wanted[0]) / size[0]).max() / np.finfo(dtype).eps))
+print(worst < 4, worst)
+"""
+    found = run(program, TENSORCORE_BLAS="mkl")
+    assert found[0] == "True", found
+
+
+@needs_mkl
 @pytest.mark.oracle
 def test_it_lives_beside_pytorch():
     """PyTorch has a oneMKL of its own inside; both multiply in one process, whichever comes first."""

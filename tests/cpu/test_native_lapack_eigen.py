@@ -9,7 +9,23 @@ from .native import kernel, needs_native
 
 pytestmark = [needs_native, pytest.mark.usefixtures("isa")]
 
-SIZES = [9, 16, 17, 24, 31, 32, 33, 64, 65, 100, 129, 256, 257, 321]  # vectors of the last ones are LAPACK's own
+SIZES = [
+    9,
+    16,
+    17,
+    24,
+    31,
+    32,
+    33,
+    64,
+    65,
+    100,
+    129,
+    193,
+    256,
+    257,
+    321,
+]  # vectors of the last ones are by divide and conquer
 
 
 def turned(values, seed=3):
@@ -91,6 +107,42 @@ def test_special_matrices(dtype, n, name):
     """Equal eigenvalues, zeros, pivots of zero, gradings in either direction and numbers of all sizes have answers as right."""
     x = SPECIAL[name](n)
     right((np.tril(x) + np.tril(x, -1).T).astype(dtype))
+
+
+@pytest.mark.parametrize("dtype", "fd")
+@pytest.mark.parametrize("name", SPECIAL)
+def test_special_matrices_by_divide_and_conquer(dtype, name):
+    """The same of matrices whose parts are put together, where most values stay as they are and where none does."""
+    x = SPECIAL[name](330)
+    right((np.tril(x) + np.tril(x, -1).T).astype(dtype))
+
+
+@pytest.mark.parametrize("dtype", "fd")
+@pytest.mark.parametrize("n", [331, 700])
+def test_divide_and_conquer_on_threads(dtype, n):
+    """Threads that share roots, parts and products find as right values and vectors, by either triangle."""
+    x = np.random.default_rng(n).standard_normal((n, n)).astype(dtype)
+    for count in (1, 3):
+        tensorcore.set_num_threads(count)
+        right(np.tril(x) + np.tril(x, -1).T, upper=count == 3)
+
+
+@pytest.mark.parametrize("dtype", "fd")
+def test_divide_and_conquer_of_what_is_not_in_range(dtype):
+    """Numbers whose squares overflow or vanish have the answer near 1, scaled, and a NaN or an infinity spoils its own matrix alone."""
+    n, limits = 330, np.finfo(dtype)
+    x = np.random.default_rng(8).standard_normal((n, n)).astype(dtype)
+    x = np.tril(x) + np.tril(x, -1).T
+    for power in (limits.maxexp - 8, limits.minexp + 4):
+        right(np.ldexp(x, power))
+    three = np.stack([x, x, x])
+    for bad in (np.nan, np.inf):
+        three[1, 200, 100] = bad
+        values, info, vectors = kernel("eigh")[0](three, upper=False, vectors=True)
+        assert info[1] or not np.isfinite(values[1]).all()
+        assert not info[[0, 2]].any()
+        np.testing.assert_array_equal(values[0], values[2])
+        np.testing.assert_array_equal(vectors[0], vectors[2])
 
 
 @pytest.mark.parametrize("dtype", "fd")

@@ -21,6 +21,8 @@ static const struct {
     [GEQRF] = {"geqrf", "geqrf", 8, 8},    [GEQP3] = {"geqp3", "geqp3", 9, 10},   [LAIC1] = {"laic1", "laic1", 9, 9},    [ORGQR] = {"orgqr", "ungqr", 9, 9},    [ORMQR] = {"ormqr", "unmqr", 13, 13},
     [GELS] = {"gels", "gels", 11, 11},     [GELSY] = {"gelsy", "gelsy", 13, 14},  [GELSD] = {"gelsd", "gelsd", 14, 15},
     [GELSS] = {"gelss", "gelss", 13, 14},  [GESDD] = {"gesdd", "gesdd", 14, 15},  [SYEVD] = {"syevd", "heevd", 11, 13},
+    [SYTRD] = {"sytrd", NULL, 10, 0},      [STEDC] = {"stedc", NULL, 11, 0},      [LAED2] = {"laed2", NULL, 17, 0},      [LAED4] = {"laed4", NULL, 8, 0},
+    [LAMRG] = {"lamrg", NULL, 6, 0},
     [GEEV] = {"geev", "geev", 14, 14},     [LASQ1] = {"lasq1", NULL, 5, 0},       [BDSDC] = {"bdsdc", NULL, 14, 0},
 };
 
@@ -320,6 +322,8 @@ static void end_calls(void) {
         before = 0;
     }
 }
+
+bool lapack_shares(void) { return get_threads && get_threads() > 1; }
 
 static void run(void *context, npy_intp begin, npy_intp end) {
     lapack_job *job = context;

@@ -9,7 +9,7 @@ typedef enum { LAPACK_F32, LAPACK_F64, LAPACK_C64, LAPACK_C128, LAPACK_KINDS, LA
 
 typedef enum {
     GETRF, GETRS, GETRI, POTRF, POTRI, SYTRF, HETRF, SYTRS, HETRS, TRSM, GEMM, GEQRF, GEQP3, LAIC1, ORGQR, ORMQR, GELS, GELSY, GELSD, GELSS, GESDD,
-    SYEVD, GEEV, LASQ1, BDSDC, LAPACK_ROUTINES
+    SYEVD, SYTRD, STEDC, LAED2, LAED4, LAMRG, GEEV, LASQ1, BDSDC, LAPACK_ROUTINES
 } lapack_routine;
 
 /* Fortran's: every argument is a pointer, so calls need no prototypes. */
@@ -152,6 +152,15 @@ npy_intp lapack_bidiagonal_scratch(lapack_kind kind, npy_intp rows, npy_intp col
    where the matrix is for LAPACK: something is not finite, it has no answer, or there is no memory. */
 bool lapack_bidiagonal_svd(lapack_kind kind, const lapack_matrices *x, npy_intp i, char *values, char *u, npy_intp left, char *vh,
                            npy_intp right, char *scratch);
+
+/* Whether LAPACK's routines that run now may have threads of their own. */
+bool lapack_shares(void);
+
+/* Eigenvectors of a symmetric tridiagonal matrix by divide and conquer (lapack_divide.c): the bytes that are worked in beside two matrices; and
+   of a diagonal, and what is beside it, values from the smallest on in the place of the diagonal, and vectors, column after column. What is
+   beside is lost, and `other` is room for as large a matrix. False where there is no answer, or no memory. */
+npy_intp lapack_divide_room(lapack_kind kind, npy_intp n);
+bool lapack_divide(lapack_kind kind, npy_intp n, void *diagonal, void *beside, char *made, char *other, char *room);
 
 bool lapack_bool(PyObject *object, bool *value);
 enum { LAPACK_UPPER, LAPACK_LEFT, LAPACK_UNIT, LAPACK_HERMITIAN, LAPACK_WAY, LAPACK_ROWS, LAPACK_TRANSPOSE, LAPACK_FULL,

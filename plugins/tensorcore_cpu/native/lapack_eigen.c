@@ -1,14 +1,17 @@
-/* Eigenvalues of symmetric and Hermitian matrices: of small and middle-sized real ones by loops of our own, of others by LAPACK. */
+/* Eigenvalues of symmetric and Hermitian matrices: of small and middle-sized real ones by loops of our own, of others by LAPACK, whose
+   reflections are multiplied by products of ours where there are vectors. */
 #include "lapack.h"
 #include "lapack_eigen.h"
 
+#include <float.h>
+#include <math.h>
 #include <string.h>
 
 DECLARE_LOOPS(lapack_eigen_loops, lapack_eigen_loops);
 
 static const int ASK = -1;
 
-static npy_intp rounded(npy_intp bytes) { return (bytes + 15) / 16 * 16; }
+static npy_intp rounded(npy_intp bytes) { return (bytes + 63) / 64 * 64; }
 
 static npy_intp real_size(const lapack_job *job) { return job->kind & 1 ? 8 : 4; }
 
@@ -39,6 +42,66 @@ static npy_intp reals_at(const lapack_job *job) { return rounded(job->room.work 
 static npy_intp ints_at(const lapack_job *job) { return reals_at(job) + rounded(job->room.reals * real_size(job)); }
 static npy_intp rest_at(const lapack_job *job) { return ints_at(job) + rounded(job->room.ints * (npy_intp)sizeof(int)); }
 
+/* Vectors by LAPACK's divide and conquer, and LAPACK's reflections by products (Golub and Van Loan, Matrix Computations, 8.3 and 8.4). */
+
+enum { COLUMNS_AT_ONCE = 64 }; /* at most, that sytrd changes a matrix by */
+
+static bool by_products(const lapack_job *job) {
+    return job->options[0] == 'V' && !loops_of(job) && lapack_qr_pays(job->kind, job->rows, job->rows);
+}
+
+/* The parts: the matrix, its factors and what is beside the diagonal, a matrix of vectors, and what is worked in. */
+static npy_intp cut_products(const lapack_job *job, char *scratch, char **matrix, char **taus, char **beside, char **vectors, char **work) {
+    const npy_intp n = job->rows, size = job->size, divide = lapack_divide_room(job->kind, n), sytrd = COLUMNS_AT_ONCE * n * size;
+    const npy_intp reflect = lapack_qr_scratch(job->kind, n, n, n), most = sytrd > reflect ? sytrd : reflect;
+    const npy_intp sizes[] = {lapack_qr_line(job->kind, n) * n * size, n * size, n * size, n * n * size, most > divide ? most : divide};
+    char **const parts[] = {matrix, taus, beside, vectors, work};
+    npy_intp total = 0;
+    for (int i = 0; i < 5; i++) {
+        *parts[i] = scratch ? scratch + total : NULL;
+        total += rounded(sizes[i]);
+    }
+    return total;
+}
+
+static double number_at(const lapack_job *job, const char *x, npy_intp i) {
+    return job->kind == LAPACK_F32 ? ((const float *)x)[i] : ((const double *)x)[i];
+}
+
+/* Whether squares of such numbers are in range; syevd scales others first. */
+static bool in_range(const lapack_job *job, const char *diagonal, const char *beside) {
+    const double least = job->kind == LAPACK_F32 ? FLT_MIN / FLT_EPSILON : DBL_MIN / DBL_EPSILON;
+    double largest = 0;
+    for (npy_intp i = 0; i < job->rows; i++) {
+        const double one = fabs(number_at(job, diagonal, i)), other = i + 1 < job->rows ? fabs(number_at(job, beside, i)) : 0;
+        if (!(one + other <= DBL_MAX))
+            return false;
+        largest = one > largest ? one : largest;
+        largest = other > largest ? other : largest;
+    }
+    return largest > sqrt(least) && largest < 1 / sqrt(least);
+}
+
+/* False where the matrix is for syevd: it is not finite, squares leave the range of the type, or there is no answer or no memory. */
+static bool eigh_by_products(const lapack_job *job, npy_intp i, char *values, char *made, char *scratch) {
+    char *matrix, *taus, *beside, *other, *work;
+    cut_products(job, scratch, &matrix, &taus, &beside, &other, &work);
+    const int n = job->rows, line = (int)lapack_qr_line(job->kind, n), sytrd_room = COLUMNS_AT_ONCE * n;
+    lapack_matrices lower = job->x;
+    if (job->options[1] == 'U') {
+        lower.row = job->x.column;
+        lower.column = job->x.row;
+    }
+    int info;
+    lapack_copy(&lower, i, job->size, matrix, line);
+    LAPACK(SYTRD, job->kind)("L", &n, matrix, &line, values, beside, taus, work, &sytrd_room, &info);
+    if (info || !in_range(job, values, beside) || !lapack_divide(job->kind, n, values, beside, made, other, work))
+        return false;
+    char *const vectors = matrix + job->size; /* a reflection leaves the rows before it as they are */
+    return lapack_qr_triangles(job->kind, n - 1, n - 1, vectors, line, taus, work) &&
+           lapack_qr_times(job->kind, true, false, n - 1, n - 1, n, vectors, line, made + job->size, n, work);
+}
+
 static void eigh_one(const lapack_job *job, npy_intp i, char *scratch) {
     const npy_intp n = job->rows;
     const bool vectors = job->options[0] == 'V';
@@ -49,6 +112,9 @@ static void eigh_one(const lapack_job *job, npy_intp i, char *scratch) {
         job->info[i] = 0;
         if (loops->eigen(scratch, job->rows, job->options[1] == 'U', values, made))
             return;
+    } else if (by_products(job) && eigh_by_products(job, i, values, made, scratch)) {
+        job->info[i] = 0;
+        return;
     }
     char *x = vectors ? made : scratch + rest_at(job);
     lapack_copy(&job->x, i, job->size, x, n);
@@ -85,7 +151,10 @@ static PyObject *run_eigh(const native_kernel *kernel, PyObject *const *args, Py
     const lapack_eigen_real *loops = loops_of(&job);
     const npy_intp lapacks = rest_at(&job) + (vectors ? 0 : (npy_intp)job.rows * job.rows * job.size);
     const npy_intp ours = loops ? loops->room(job.rows, vectors) : 0;
+    char *unused;
+    const npy_intp products = by_products(&job) ? cut_products(&job, NULL, &unused, &unused, &unused, &unused, &unused) : 0;
     job.scratch = ours > lapacks ? ours : lapacks;
+    job.scratch = products > job.scratch ? products : job.scratch;
     job.calls_none = loops != NULL;
     PyArrayObject *made[3] = {lapack_new_vectors(&job.x, job.rows, lapack_number(lapack_real(job.kind))),
                               lapack_new_vectors(&job.x, -1, NPY_INT32),
@@ -96,7 +165,8 @@ static PyObject *run_eigh(const native_kernel *kernel, PyObject *const *args, Py
         job.made = vectors ? PyArray_BYTES(made[2]) : NULL;
     }
     const int count = vectors ? 3 : 2;
-    return lapack_finish(&job, matrices, 8.0 * job.rows * job.rows * job.rows, made, count, count);
+    const double cube = (double)job.rows * job.rows * job.rows; /* by products, LAPACK's threads are for the reflections alone */
+    return lapack_finish(&job, matrices, by_products(&job) ? 4 * cube / 3 : 8 * cube, made, count, count);
 }
 
 const native_spec lapack_eigen_kernels[] = {

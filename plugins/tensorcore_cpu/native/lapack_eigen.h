@@ -5,7 +5,7 @@
 #include "types.h"
 
 /* Rows up to which these are faster: with vectors, those whose two squares the second cache holds. */
-enum { LAPACK_EIGENVECTORS_F32 = 320, LAPACK_EIGENVECTORS_F64 = 256, LAPACK_EIGENVALUES = 512 };
+enum { LAPACK_EIGENVECTORS_F32 = 320, LAPACK_EIGENVECTORS_F64 = 192, LAPACK_EIGENVALUES = 512 };
 
 typedef struct {
     /* Elements from one row of the square to the next, and bytes of all that is worked in: the square comes first. */

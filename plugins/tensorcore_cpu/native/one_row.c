@@ -31,9 +31,9 @@ typedef struct {
     const native_plan *plan;
     native_rows rows;
     void *context;
-    npy_intp period;                /* elements of a row and its repetitions */
+    npy_intp width, period;         /* elements of a row, and of its repetitions */
     ptrdiff_t steps[PLAN_OPERANDS]; /* through all rows as one */
-    char *again[PLAN_OPERANDS];     /* the repetitions; NULL for operands that have a row for each */
+    char *again[PLAN_OPERANDS];     /* the row; NULL for operands that have one for each */
 } repeated_run;
 
 /* Whether the plan is rows along `dim` that lie one behind the other, where some operands have one for all of them. */
@@ -60,21 +60,31 @@ static npy_intp repetitions(npy_intp bytes, npy_intp rows) {
     return times;
 }
 
+/* Each thread writes its own repetitions: those of another would come from that one's cache. */
 static void run_repeated(void *argument, npy_intp begin, npy_intp end) {
+    _Alignas(64) char space[PLAN_OPERANDS - 1][REPEATED];
     const repeated_run *run = argument;
+    const npy_intp period = run->period;
     char *data[PLAN_OPERANDS];
+    for (int k = 0; k < run->plan->operands - 1; k++) {
+        const size_t row = (size_t)(run->width * run->plan->sizes[k]), whole = row * (size_t)(period / run->width);
+        if (!run->again[k])
+            continue;
+        memcpy(space[k], run->again[k], row);
+        for (size_t done = row; done < whole; done *= 2)
+            memcpy(space[k] + done, space[k], done);
+    }
     for (npy_intp count; begin < end; begin += count) {
-        const npy_intp at = begin % run->period;
-        count = run->period - at < end - begin ? run->period - at : end - begin;
+        const npy_intp at = begin % period;
+        count = period - at < end - begin ? period - at : end - begin;
         for (int k = 0; k < run->plan->operands; k++)
-            data[k] = run->again[k] ? run->again[k] + at * run->steps[k] : run->plan->data[k] + begin * run->steps[k];
+            data[k] = run->again[k] ? space[k] + at * run->steps[k] : run->plan->data[k] + begin * run->steps[k];
         run->rows(run->context, data, run->steps, count);
     }
 }
 
 /* Rows that are the same for all are repeated in the first cache, and all rows are one. */
 bool native_run_repeated(const native_plan *plan, npy_intp piece, native_rows rows, void *context) {
-    _Alignas(64) char space[PLAN_OPERANDS - 1][REPEATED];
     repeated_run run = {.plan = plan, .rows = rows, .context = context};
     if (plan->ndim != 2)
         return false;
@@ -88,15 +98,7 @@ bool native_run_repeated(const native_plan *plan, npy_intp piece, native_rows ro
     if (times < 2)
         return false;
     run.period = times * width;
-    for (int k = 0; k < plan->operands - 1; k++) {
-        if (!run.again[k])
-            continue;
-        const size_t row = (size_t)(width * plan->sizes[k]), whole = row * (size_t)times;
-        memcpy(space[k], run.again[k], row);
-        for (size_t done = row; done < whole; done *= 2)
-            memcpy(space[k] + done, space[k], done);
-        run.again[k] = space[k];
-    }
+    run.width = width;
     native_parallel(plan->count, piece, run_repeated, &run);
     return true;
 }

@@ -17,6 +17,7 @@
     UNARY_LOOP(from##_to_u8, type, uint8_t, (narrow)(value)) UNARY_LOOP(from##_to_bool, type, uint8_t, x != 0)
 #define CASTS_FROM(from, type, narrow) CASTS_OF(from, type, narrow, x)
 
+NARROW_VECTORS
 CASTS_FROM(f32, float, int32_t)
 CASTS_FROM(f64, double, int32_t)
 CASTS_FROM(i8, int8_t, int8_t)
@@ -25,6 +26,7 @@ CASTS_FROM(i32, int32_t, int32_t)
 CASTS_FROM(i64, int64_t, int64_t)
 CASTS_FROM(u8, uint8_t, uint8_t)
 CASTS_OF(bool, uint8_t, uint8_t, x != 0) /* a view of other bytes as bools has more than 0 and 1 */
+WIDE_VECTORS
 
 /* Half types */
 

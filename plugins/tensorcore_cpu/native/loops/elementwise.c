@@ -21,6 +21,7 @@
 
 /* Arithmetic */
 
+NARROW_VECTORS
 REALS(UNARY_OF, neg, -x)
 LIBM_OF(abs, fabs)
 INTEGERS(UNARY_OF, abs, x < 0 ? -x : x)
@@ -29,6 +30,7 @@ REALS(UNARY_OF, cube, x * x * x)
 FLOATS(UNARY_OF, relu, x <= 0 ? 0 : x) /* NaN stays */
 INTEGERS(UNARY_OF, relu, x > 0 ? x : 0)
 REALS(UNARY_OF, sign, (x > 0) - (x < 0)) /* 0 for NaN */
+WIDE_VECTORS
 #ifdef __AVX512F__
 WIDE_LOOP(sqrt_f32, sqrt_wide)
 UNARY_LOOP(sqrt_f64, double, double, sqrt(x))
@@ -46,6 +48,7 @@ LIBM_OF(round, rint)
 INTEGERS(UNARY_OF, bitwise_not, ~x)
 UNARY_LOOP(bitwise_not_bool, uint8_t, uint8_t, x == 0)
 
+NARROW_VECTORS
 REALS(BINARY_OF, add, x + y)
 REALS(BINARY_OF, sub, x - y)
 REALS(BINARY_OF, mul, x * y)
@@ -73,6 +76,7 @@ INTEGERS(BINARY_OF, minimum, x < y ? x : y)
 INTEGERS(BINARY_OF, bitwise_and, x & y)
 INTEGERS(BINARY_OF, bitwise_or, x | y)
 INTEGERS(BINARY_OF, bitwise_xor, x ^ y)
+WIDE_VECTORS
 /* NaN on the left stays. */
 UNARY_LOOP(angle_f32, float, float, x < 0 ? 3.14159265358979323846f : x != x ? x : 0)
 UNARY_LOOP(angle_f64, double, double, x < 0 ? 3.14159265358979323846 : x != x ? x : 0)
@@ -200,10 +204,12 @@ BINARY_LOOP(same_bool, uint8_t, uint8_t, (x != 0) == (y != 0))
             }                                                                                                 \
         }                                                                                                     \
     }
+NARROW_VECTORS
 REALS(CLAMP_LOOP, clamp)
 
 /* x, and the slope beside it. */
 FLOATS(BINARY_OF, leaky_relu, x > 0 ? x : x * y)
+WIDE_VECTORS
 
 /* By the size of the elements; x and y may each be one value. */
 #define WHERE_LOOP(suffix, type)                                                                              \

@@ -10,6 +10,16 @@
 #define INDEPENDENT _Pragma("GCC ivdep") /* an output may be an input, element by element */
 #endif
 
+/* Loops between these two words, which wait for the second cache, go by vectors of 32 bytes where there are larger ones: stores of whole
+   lines took a sum of 400 kB 14 % longer on an Intel Xeon, and a ReLU 7 %. */
+#if defined(__AVX512F__) && defined(__GNUC__) && !defined(__clang__)
+#define NARROW_VECTORS _Pragma("GCC push_options") _Pragma("GCC target(\"prefer-vector-width=256\")")
+#define WIDE_VECTORS _Pragma("GCC pop_options")
+#else
+#define NARROW_VECTORS
+#define WIDE_VECTORS
+#endif
+
 #define AT(type, k) (*(type *)(data[k] + i * steps[k]))
 
 /* `expression` of x, of the type `type`, gives a `result`. */

@@ -205,20 +205,22 @@ tc.set_num_threads(2)
 others = set(os.listdir("/proc/self/task"))
 busy = "import os; os.sched_setaffinity(0, {busy})\\nwhile os.getppid() == " + str(os.getpid()) + ": pass"
 beside = subprocess.Popen([sys.executable, "-c", busy]) if {busy} else None
-while found != {wanted} and time.monotonic() < end:
-    right = right and bool((x + x == 2).all())
-    worker, = set(os.listdir("/proc/self/task")) - others
-    found = len(os.sched_getaffinity(int(worker)))
-    time.sleep({pause})
-if beside:
-    beside.kill()
-    beside.wait()
+for wanted in {wanted}:
+    while found != wanted and time.monotonic() < end:
+        right = right and bool((x + x == 2).all())
+        worker, = set(os.listdir("/proc/self/task")) - others
+        found = len(os.sched_getaffinity(int(worker)))
+        time.sleep({pause})
+    if beside:
+        beside.kill()
+        beside.wait()
 print(found, right)
 """
 
 
-def watch_worker(count, wanted, busy=0, pause=0.0):
-    """On how many of ``count`` processors a worker may run, once those are as many as wanted; ``busy`` of them run another program."""
+def watch_worker(count, *wanted, busy=0, pause=0.0):
+    """On how many of ``count`` processors a worker may run, once those are as many as wanted, and then as wanted next; ``busy`` of them
+    run another program at first."""
     allowed = sorted(os.sched_getaffinity(0))
     if len(allowed) < count:
         pytest.skip("needs two processors")
@@ -230,13 +232,19 @@ def watch_worker(count, wanted, busy=0, pause=0.0):
 @pytest.mark.parametrize("count", [1, 2])
 def test_workers_keep_off_the_callers_processor(count):
     """A worker that is woken may run on every processor of the process but the caller's; where there is one, on that."""
-    assert watch_worker(count, wanted=1, pause=0.2) == "1 True"
+    assert watch_worker(count, 1, pause=0.2) == "1 True"
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="needs a Linux system")
 def test_a_worker_behind_another_program_may_come_to_the_caller():
     """Where it waits with a piece of work, the caller falls asleep and leaves it its own processor too."""
-    assert watch_worker(2, wanted=2, busy=1) == "2 True"
+    assert watch_worker(2, 2, busy=1) == "2 True"
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="needs a Linux system")
+def test_a_worker_leaves_the_callers_processor_again():
+    """The loops after such a wait keep it off, also where it never slept: else both would go on on one processor."""
+    assert watch_worker(2, 2, 1, busy=1) == "1 True"
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a POSIX system")

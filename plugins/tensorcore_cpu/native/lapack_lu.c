@@ -36,7 +36,7 @@ typedef struct {
     const lapack_matrices *x;
     npy_intp matrix;
     char *made;
-    int *pivots, info;
+    int *pivots, *places, info; /* `places` are those of an inverse's columns */
     _Atomic bool failed;
 } lu_work;
 
@@ -81,15 +81,17 @@ static npy_intp cut(lu_work *work, lapack_kind kind, npy_intp rows, npy_intp col
     work->line = spread(work, columns);
     work->step = spread(work, rows + work->loops->spare);
     const npy_intp sizes[] = {rows * work->line, wide * work->line, work->step * width,
-                              width * width + line, inverse ? rows * work->line : 0, work->shared ? rows * wide : 0,
+                              width * width + line, inverse ? rows * work->line : 0, inverse ? rows : 0, work->shared ? rows * wide : 0,
                               work->shared ? rows * wide : 0};
-    char **const parts[] = {&work->a, &work->opposite, &work->panel, &work->top, &work->inverse, &work->lower[0], &work->lower[1]};
+    char *places;
+    char **const parts[] = {&work->a, &work->opposite, &work->panel, &work->top, &work->inverse, &places, &work->lower[0], &work->lower[1]};
     npy_intp total = 0;
     scratch = scratch ? scratch + -(uintptr_t)scratch % LINE : NULL;
     for (int i = 0; i < (int)(sizeof parts / sizeof *parts); i++) {
         *parts[i] = scratch ? scratch + total * work->size : NULL;
         total += rounded(sizes[i], line);
     }
+    work->places = (int *)places;
     return total * work->size + LINE;
 }
 
@@ -313,13 +315,48 @@ static void invert(lu_work *work, npy_intp begin, npy_intp end) {
         eliminate(work, k, 0, k, false, columns, opposite, wide);
 }
 
+/* Columns [begin, end) of the inverse, each to the place where the swaps of rows, as columns, put it. */
+static void give_inverse(lu_work *work, npy_intp begin, npy_intp end) {
+    const npy_intp bytes = work->rows * work->size, count = end - begin;
+    char *const room = malloc((size_t)(bytes * count));
+    const lapack_matrices columns = {.data = work->inverse + begin * work->size, .rows = work->rows, .columns = count,
+                                     .row = work->line * work->size, .column = work->size};
+    if (!room) {
+        work->failed = true;
+        return;
+    }
+    lapack_copy(&columns, 0, work->size, room, work->rows);
+    if (!work->loops->is_finite(room, count * work->rows))
+        work->failed = true;
+    for (npy_intp j = 0; j < count; j++)
+        memcpy(work->made + work->places[begin + j] * bytes, room + j * bytes, (size_t)bytes);
+    free(room);
+}
+
 static void invert_body(void *context, npy_intp begin, npy_intp end) {
     lu_work *work = context;
     for (npy_intp i = begin; i < end; i++) {
         const npy_intp from = i * INVERTED, to = at_most(from + INVERTED, work->columns);
         invert(work, from, to);
-        give(work, work->inverse, from, to);
+        give_inverse(work, from, to);
     }
+}
+
+/* Where each column goes: rows that were swapped are columns that are swapped back. */
+static bool place_columns(lu_work *work) {
+    const npy_intp n = work->rows;
+    int *const order = malloc((size_t)n * sizeof *order);
+    for (npy_intp k = 0; order && k < n; k++)
+        order[k] = (int)k;
+    for (npy_intp k = n; order && k-- > 0;) {
+        const int other = work->pivots[k] - 1, was = order[k];
+        order[k] = order[other];
+        order[other] = was;
+    }
+    for (npy_intp k = 0; order && k < n; k++)
+        work->places[order[k]] = (int)k;
+    free(order);
+    return order != NULL;
 }
 
 bool lapack_lu_inverse(lapack_kind kind, const lapack_matrices *x, npy_intp i, char *made, int *pivots, char *scratch) {
@@ -333,11 +370,9 @@ bool lapack_lu_inverse(lapack_kind kind, const lapack_matrices *x, npy_intp i, c
     native_parallel(blocks, work.shared ? 1 : blocks + 1, swap_body, &of);
     for (npy_intp k = 0; k < n; k++) /* an infinite pivot has an inverse, which may be of a matrix without infinities */
         work.failed = work.failed || !work.loops->is_finite(at(&work, k, 0), n);
-    if (work.info || work.failed)
+    if (work.info || work.failed || !place_columns(&work))
         return false;
     const npy_intp pieces = (n + INVERTED - 1) / INVERTED;
     native_parallel(pieces, work.shared ? 1 : pieces, invert_body, &work);
-    for (npy_intp k = n; k-- > 0 && !work.failed;) /* rows that were swapped are columns that are swapped back */
-        work.loops->swap(made + k * n * work.size, n, n, pivots + k, 1, (int)k + 1);
     return !work.failed;
 }

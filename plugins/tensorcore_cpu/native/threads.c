@@ -235,6 +235,8 @@ static void run_in_pieces(npy_intp count, npy_intp grain, native_body body, void
     const bool asleep = LOAD(pool.sleepers) != 0;
     if (asleep)
         wake_workers();
+    else if (!pool.placed) /* the caller fell asleep in the last loop, and may have been woken where a worker runs */
+        place_workers();
     /* What is written above is on its way to the others meanwhile: a claim would wait for it. */
     const uint32_t begun = piece_of(&loop, 0, share_begin(&loop, 1));
     run_piece(&loop, 0, begun);

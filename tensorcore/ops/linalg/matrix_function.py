@@ -42,6 +42,13 @@ _MOST = 1100
 _REAL = frozenset([dtypes.float32, dtypes.float64])
 
 
+def _with(made: Tensor, *terms: tuple[float, Tensor]) -> Tensor:
+    """A tensor that nobody else has, with so much of each of the others added in its place."""
+    for factor, term in terms:
+        made.add_(term, alpha=factor)  # type: ignore[attr-defined]
+    return made
+
+
 def _exponential(A: Tensor) -> Tensor:
     """Each matrix halved until Pade's approximant holds, and the result squared as often."""
     size = A.native.shape[-1]
@@ -58,17 +65,19 @@ def _exponential(A: Tensor) -> Tensor:
     fourth = square @ square
     sixth = fourth @ square
     if degree == 7:
-        odd = c[7] * sixth + c[5] * fourth + c[3] * square + c[1] * unit
-        even = c[6] * sixth + c[4] * fourth + c[2] * square + c[0] * unit
+        odd = _with(sixth * c[7], (c[5], fourth), (c[3], square), (c[1], unit))
+        even = _with(sixth * c[6], (c[4], fourth), (c[2], square), (c[0], unit))
     else:
-        odd = sixth @ (c[13] * sixth + c[11] * fourth + c[9] * square)
-        odd = odd + c[7] * sixth + c[5] * fourth + c[3] * square + c[1] * unit
-        even = sixth @ (c[12] * sixth + c[10] * fourth + c[8] * square)
-        even = even + c[6] * sixth + c[4] * fourth + c[2] * square + c[0] * unit
+        odd = sixth @ _with(sixth * c[13], (c[11], fourth), (c[9], square))
+        odd = _with(odd, (c[7], sixth), (c[5], fourth), (c[3], square), (c[1], unit))
+        even = sixth @ _with(sixth * c[12], (c[10], fourth), (c[8], square))
+        even = _with(even, (c[6], sixth), (c[4], fourth), (c[2], square), (c[0], unit))
     odd = A @ odd
     made = solution(even - odd, even + odd)[0]
-    for i in range(int(A.device.all_values(halvings.native).max())):
-        made = where((halvings > i).unsqueeze(-1).unsqueeze(-1), made @ made, made)
+    counts = A.device.all_values(halvings.native)
+    for i in range(int(counts.max())):
+        squared = made @ made
+        made = squared if i < counts.min() else where((halvings > i).unsqueeze(-1).unsqueeze(-1), squared, made)
     return made.contiguous()  # type: ignore[no-any-return, attr-defined]
 
 

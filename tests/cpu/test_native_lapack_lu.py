@@ -177,3 +177,39 @@ def test_inverses_that_are_not_there(dtype, change):
         x[50, 3] = float(change)
     for one, other in zip(*(run(x) for run in kernel("inverse")), strict=True):
         np.testing.assert_allclose(one, other, 1e-3, 1e-6)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n", [33, 64, 100, 260])
+@pytest.mark.parametrize("wide", [33, 64, 131, 300])
+def test_many_right_sides(dtype, n, wide):
+    """Right sides and factors of any layout leave residuals of a few roundings for each row, the same bits with one thread and a batch."""
+    x, right = drawn(dtype, n, n) + n**0.5 * np.eye(n, dtype=dtype), drawn(dtype, n, wide, seed=6)
+    lu, pivots, _ = kernel("lu_factor")[0](x)
+    eps = np.finfo(dtype).eps
+    for factors in layouts(lu):
+        for sides in layouts(right):
+            for count in (1, 3):
+                tensorcore.set_num_threads(count)
+                made = kernel("lu_solve")[0](factors, pivots, sides, way="N")
+                wrong = abs(x.astype(float) @ made - right)
+                assert wrong.max() <= 8 * eps * (abs(x).astype(float) @ abs(made)).max() + 8 * eps * abs(right).max()
+    batch = kernel("lu_solve")[0](np.stack([lu, lu]), np.stack([pivots, pivots]), np.stack([right, -right]), way="N")
+    np.testing.assert_allclose(batch[0], -batch[1], rtol=0, atol=0)
+    np.testing.assert_allclose(batch[0], made, rtol=0, atol=64 * n * eps * abs(made).max())
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("bad", [0.0, np.nan, np.inf])
+def test_many_right_sides_without_an_answer(dtype, bad):
+    """Where a pivot is zero or not finite, or a right side is not, the answers are LAPACK's, by way of the twin."""
+    lu, pivots, _ = kernel("lu_factor")[0](drawn(dtype, 70, 70))
+    right = drawn(dtype, 70, 40, seed=6)
+    worse = lu.copy()
+    worse[50, 50] = bad
+    run, twin = kernel("lu_solve")
+    np.testing.assert_array_equal(
+        np.isfinite(run(worse, pivots, right, way="N")), np.isfinite(twin(worse, pivots, right, way="N"))
+    )
+    right[3, 30] = np.nan
+    np.testing.assert_array_equal(np.isnan(run(lu, pivots, right, way="N")), np.isnan(twin(lu, pivots, right, way="N")))

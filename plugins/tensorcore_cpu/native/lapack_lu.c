@@ -16,6 +16,8 @@ enum {
     TALL = 32,          /* and how many times as many rows as columns end that: panels are all there is then */
     PIECE = 64,         /* columns behind a panel that are changed at once */
     INVERTED = 64,      /* columns of an inverse that are made at once */
+    SIDES = 128,        /* right sides that are, where threads share them */
+    MANY_SIDES = 33,       /* from which on this is faster than one by one */
     NEARBY = 1024,      /* bytes between rows, or any number of times so many, that make them fall on one another */
     LINE = 64,          /* bytes of a line of memory */
     GIVEN = 64,         /* rows of the factors that are turned into columns at once */
@@ -30,7 +32,7 @@ enum {
 typedef struct {
     const lapack_lu_real *loops;
     native_type type;
-    npy_intp size, rows, columns, least, line, step;
+    npy_intp size, rows, columns, least, line, side_line, step; /* `side_line` from one row of right sides to the next */
     bool shared; /* among threads */
     char *a, *opposite, *panel, *top, *inverse, *lower[2]; /* parts of the scratch */
     const lapack_matrices *x;
@@ -78,7 +80,7 @@ static npy_intp cut(lu_work *work, lapack_kind kind, npy_intp rows, npy_intp col
     work->least = at_most(rows, columns);
     work->shared = rows * columns * work->least >= SHARED && native_threads() > 1;
     const npy_intp width = work->loops->width, wide = width_of(work, work->least), line = LINE / work->size;
-    work->line = spread(work, columns);
+    work->line = work->side_line = spread(work, columns);
     work->step = spread(work, rows + work->loops->spare);
     const npy_intp sizes[] = {rows * work->line, wide * work->line, work->step * width,
                               width * width + line, inverse ? rows * work->line : 0, inverse ? rows : 0, work->shared ? rows * wide : 0,
@@ -286,11 +288,11 @@ bool lapack_lu_factor(lapack_kind kind, const lapack_matrices *x, npy_intp i, ch
 /* A block of right sides from row k on by its triangle of L or U, and what that takes from rows [from, to). */
 static void eliminate(lu_work *work, npy_intp k, npy_intp from, npy_intp to, bool lower, char *columns, char *opposite,
                       npy_intp wide) {
-    const npy_intp own = at_most(work->loops->width, work->rows - k), line = work->line;
+    const npy_intp own = at_most(work->loops->width, work->rows - k), line = work->side_line;
     char *const made = columns + from * line * work->size, *const block = columns + k * line * work->size;
-    (lower ? work->loops->solve : work->loops->solve_upper)(at(work, k, k), line, own, wide, block, opposite, line);
+    (lower ? work->loops->solve : work->loops->solve_upper)(at(work, k, k), work->line, own, wide, block, opposite, line);
     const gemm_job job = {.rows = to - from, .columns = wide, .inner = own,
-                          .left = at(work, from, k), .left_row = line, .left_inner = 1,
+                          .left = at(work, from, k), .left_row = work->line, .left_inner = 1,
                           .right = opposite, .right_inner = line, .right_column = 1,
                           .before = made, .before_row = line, .made = made, .made_row = line};
     if (job.rows && !gemm_run(work->type, &job))
@@ -375,4 +377,96 @@ bool lapack_lu_inverse(lapack_kind kind, const lapack_matrices *x, npy_intp i, c
     const npy_intp pieces = (n + INVERTED - 1) / INVERTED;
     native_parallel(pieces, work.shared ? 1 : pieces, invert_body, &work);
     return !work.failed;
+}
+
+/* Right sides by factors that are there: as an inverse's, but for their zeros. */
+
+typedef struct {
+    lu_work work;
+    const lapack_matrices *sides;
+    npy_intp at, piece;  /* the matrix of right sides, and how many of them go together */
+    const npy_intp *order; /* of their rows */
+} lu_sides;
+
+static npy_intp cut_sides(lu_work *work, lapack_kind kind, npy_intp n, npy_intp wide, char *scratch) {
+    work->loops = &PICK(lapack_lu_loops)->real[kind];
+    work->type = type_of(kind);
+    work->size = TYPE_SIZE[work->type];
+    work->rows = work->columns = work->least = n;
+    work->shared = n * n * wide >= SHARED && native_threads() > 1;
+    work->line = spread(work, n);
+    work->side_line = spread(work, wide);
+    const npy_intp sizes[] = {n * work->line, n * work->side_line, work->loops->width * work->side_line};
+    char **const parts[] = {&work->a, &work->inverse, &work->opposite};
+    npy_intp total = 0;
+    scratch = scratch ? scratch + -(uintptr_t)scratch % LINE : NULL;
+    for (int i = 0; i < 3; i++) {
+        *parts[i] = scratch ? scratch + total * work->size : NULL;
+        total += rounded(sizes[i], LINE / work->size);
+    }
+    return total * work->size + LINE;
+}
+
+bool lapack_lu_solve_pays(lapack_kind kind, npy_intp n, npy_intp wide) {
+    return lapack_lu_pays(kind, n, n) && wide >= MANY_SIDES;
+}
+
+npy_intp lapack_lu_solve_scratch(lapack_kind kind, npy_intp n, npy_intp wide) {
+    lu_work work;
+    return cut_sides(&work, kind, n, wide, NULL);
+}
+
+/* Some columns, whose rows change places on their way in. */
+static void sides_body(void *context, npy_intp begin, npy_intp end) {
+    lu_sides *of = context;
+    lu_work *work = &of->work;
+    const npy_intp n = work->rows, width = work->loops->width, size = work->size;
+    for (npy_intp i = begin; i < end; i++) {
+        const npy_intp first = i * of->piece, count = at_most(of->piece, of->sides->columns - first), bytes = count * size;
+        char *const columns = work->inverse + first * size, *const opposite = work->opposite + first * size;
+        char *const room = malloc((size_t)(n * bytes));
+        if (!room) {
+            work->failed = true;
+            return;
+        }
+        const lapack_matrices rows = {.data = lapack_at(of->sides, of->at) + first * of->sides->column, .rows = count, .columns = n,
+                                      .row = of->sides->column, .column = of->sides->row};
+        lapack_copy(&rows, 0, size, room, count);
+        for (npy_intp row = 0; row < n; row++)
+            memcpy(columns + row * work->side_line * size, room + of->order[row] * bytes, (size_t)bytes);
+        free(room);
+        for (npy_intp k = 0; k < n; k += width)
+            eliminate(work, k, at_most(k + width, n), n, true, columns, opposite, count);
+        for (npy_intp k = (n - 1) / width * width; k >= 0; k -= width)
+            eliminate(work, k, 0, k, false, columns, opposite, count);
+        const lapack_matrices made = {.data = columns, .rows = n, .columns = count, .row = work->side_line * size, .column = size};
+        lapack_copy(&made, 0, size, work->made + first * n * size, n);
+        if (!work->loops->is_finite(work->made + first * n * size, count * n))
+            work->failed = true;
+    }
+}
+
+bool lapack_lu_solve(lapack_kind kind, const lapack_matrices *factors, npy_intp i, const int *pivots, const lapack_matrices *sides, char *made,
+                     char *scratch) {
+    lu_sides of = {.work = {.x = factors, .matrix = i, .made = made}, .sides = sides, .at = i};
+    const npy_intp n = factors->rows, wide = sides->columns;
+    cut_sides(&of.work, kind, n, wide, scratch);
+    npy_intp *const order = malloc((size_t)n * sizeof *order);
+    if (!order)
+        return false;
+    for (npy_intp k = 0; k < n; k++)
+        order[k] = k;
+    for (npy_intp k = 0; k < n; k++) {
+        const npy_intp other = pivots[k] - 1, was = order[k];
+        order[k] = order[other];
+        order[other] = was;
+    }
+    of.order = order;
+    const npy_intp share = rounded((wide + native_threads() - 1) / native_threads(), LINE / of.work.size);
+    of.piece = of.work.shared ? at_most(SIDES, share) : wide;
+    const npy_intp pieces = (wide + of.piece - 1) / of.piece;
+    native_parallel(n, grain(n), take_body, &of.work);
+    native_parallel(pieces, of.work.shared ? 1 : pieces, sides_body, &of);
+    free(order);
+    return !of.work.failed;
 }

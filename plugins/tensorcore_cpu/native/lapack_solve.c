@@ -95,9 +95,11 @@ static void swap_rows(const lapack_job *job, const int *pivots, bool back, char 
 static void factors_one(const lapack_job *job, npy_intp i, char *scratch) {
     int line, info;
     char *made = at(job->made, job, i, (npy_intp)job->rows * job->wide);
-    lapack_copy(&job->y, i, job->size, made, job->rows);
     int *pivots = pivots_at(&job->z, i, (int *)scratch);
     char *const room = scratch + ((size_t)job->rows * 4 + 15) / 16 * 16;
+    if (job->by_blocks && lapack_lu_solve(job->kind, &job->x, i, pivots, &job->y, made, room))
+        return;
+    lapack_copy(&job->y, i, job->size, made, job->rows);
     if (job->by_products) {
         const bool turned = job->options[0] != 'N';
         if (!turned)
@@ -135,8 +137,13 @@ static PyObject *solve_by(lapack_job *job, PyObject *const *args) {
     job->small = job->routine == GETRS ? lapack_small_of(job, job->rows) : NULL;
     if (job->routine == GETRS)
         lapack_side_by_side(job, factors_together, job->rows, count);
-    job->by_products = job->shares_out = job->routine == GETRS && !job->small && !job->lanes && lapack_few_pay(job->kind, job->wide);
-    job->scratch = job->rows * 4 + 16 + (npy_intp)job->rows * job->rows * job->size;
+    const bool ours = job->routine == GETRS && !job->small && !job->lanes;
+    job->by_products = ours && lapack_few_pay(job->kind, job->wide);
+    job->by_blocks = ours && job->options[0] == 'N' && lapack_lu_solve_pays(job->kind, job->rows, job->wide);
+    job->shares_out = job->by_products || job->by_blocks;
+    const npy_intp square = (npy_intp)job->rows * job->rows * job->size;
+    const npy_intp blocks = job->by_blocks ? lapack_lu_solve_scratch(job->kind, job->rows, job->wide) : 0;
+    job->scratch = job->rows * 4 + 16 + (blocks > square ? blocks : square);
     PyArrayObject *made = lapack_new_matrices(&job->x, job->rows, job->wide, job->kind);
     job->made = made ? PyArray_BYTES(made) : NULL;
     return lapack_finish(job, count, 2.0 * job->rows * job->rows * job->wide, &made, 1, 1);

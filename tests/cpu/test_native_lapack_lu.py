@@ -183,7 +183,7 @@ def test_inverses_that_are_not_there(dtype, change):
 @pytest.mark.parametrize("n", [33, 64, 100, 260])
 @pytest.mark.parametrize("wide", [33, 64, 131, 300])
 def test_many_right_sides(dtype, n, wide):
-    """Right sides and factors of any layout leave residuals of a few roundings for each row, the same bits with one thread and a batch."""
+    """Right sides and factors of any layout leave residuals of a few roundings for each row, also turned over, on threads and in a batch."""
     x, right = drawn(dtype, n, n) + n**0.5 * np.eye(n, dtype=dtype), drawn(dtype, n, wide, seed=6)
     lu, pivots, _ = kernel("lu_factor")[0](x)
     eps = np.finfo(dtype).eps
@@ -191,9 +191,13 @@ def test_many_right_sides(dtype, n, wide):
         for sides in layouts(right):
             for count in (1, 3):
                 tensorcore.set_num_threads(count)
-                made = kernel("lu_solve")[0](factors, pivots, sides, way="N")
-                wrong = abs(x.astype(float) @ made - right)
-                assert wrong.max() <= 8 * eps * (abs(x).astype(float) @ abs(made)).max() + 8 * eps * abs(right).max()
+                for way, matrix in (("T", x.T), ("C", x.T), ("N", x)):
+                    made = kernel("lu_solve")[0](factors, pivots, sides, way=way)
+                    wrong = abs(matrix.astype(float) @ made - right)
+                    assert (
+                        wrong.max()
+                        <= 8 * eps * (abs(matrix).astype(float) @ abs(made)).max() + 8 * eps * abs(right).max()
+                    )
     batch = kernel("lu_solve")[0](np.stack([lu, lu]), np.stack([pivots, pivots]), np.stack([right, -right]), way="N")
     np.testing.assert_allclose(batch[0], -batch[1], rtol=0, atol=0)
     np.testing.assert_allclose(batch[0], made, rtol=0, atol=64 * n * eps * abs(made).max())

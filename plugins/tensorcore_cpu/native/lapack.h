@@ -133,12 +133,13 @@ bool lapack_lu_factor(lapack_kind kind, const lapack_matrices *x, npy_intp i, ch
 /* The inverse of matrix i in the same way, where it has one; the pivots are room for it. */
 bool lapack_lu_inverse(lapack_kind kind, const lapack_matrices *x, npy_intp i, char *made, int *pivots, char *scratch);
 
-/* getrs of matrix i in the same way, for many right sides: whether it pays, the bytes it works in, and the answers, column after column. False
+/* getrs of matrix i in the same way, for many right sides: whether it pays, the bytes it works in, and the answers, column after column, by the
+   factors or by them turned over. False
    where they are LAPACK's: one is not finite, or there is no memory. */
 bool lapack_lu_solve_pays(lapack_kind kind, npy_intp n, npy_intp wide);
 npy_intp lapack_lu_solve_scratch(lapack_kind kind, npy_intp n, npy_intp wide);
-bool lapack_lu_solve(lapack_kind kind, const lapack_matrices *factors, npy_intp i, const int *pivots, const lapack_matrices *sides, char *made,
-                     char *scratch);
+bool lapack_lu_solve(lapack_kind kind, const lapack_matrices *factors, npy_intp i, const int *pivots, bool turned,
+                     const lapack_matrices *sides, char *made, char *scratch);
 
 /* Cholesky's factor of matrix i by products (lapack_cholesky.c), whose other triangle is not written. False where it is for LAPACK: it
    is not positive definite, or there is no memory. */

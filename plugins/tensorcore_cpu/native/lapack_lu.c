@@ -384,8 +384,9 @@ bool lapack_lu_inverse(lapack_kind kind, const lapack_matrices *x, npy_intp i, c
 typedef struct {
     lu_work work;
     const lapack_matrices *sides;
-    npy_intp at, piece;  /* the matrix of right sides, and how many of them go together */
+    npy_intp at, piece;    /* the matrix of right sides, and how many of them go together */
     const npy_intp *order; /* of their rows */
+    bool turned;           /* by the factors turned over */
 } lu_sides;
 
 static npy_intp cut_sides(lu_work *work, lapack_kind kind, npy_intp n, npy_intp wide, char *scratch) {
@@ -416,7 +417,25 @@ npy_intp lapack_lu_solve_scratch(lapack_kind kind, npy_intp n, npy_intp wide) {
     return cut_sides(&work, kind, n, wide, NULL);
 }
 
-/* Some columns, whose rows change places on their way in. */
+/* The factors turned over, and the order of their rows and columns too: what was U is one again, and what was L has ones on its diagonal. */
+#define TAKE_TURNED(real)                                                                                 \
+    for (npy_intp r = begin; r < end; r++) {                                                              \
+        const char *const from = lapack_at(x, work->matrix) + r * x->column;                              \
+        real *const to = (real *)at(work, work->rows - 1 - r, 0);                                         \
+        for (npy_intp j = 0; j < work->rows; j++)                                                         \
+            to[j] = *(const real *)(from + (work->rows - 1 - j) * x->row);                                \
+    }
+
+static void take_turned_body(void *context, npy_intp begin, npy_intp end) {
+    lu_work *work = context;
+    const lapack_matrices *x = work->x;
+    if (work->type == TYPE_F32)
+        TAKE_TURNED(float)
+    else
+        TAKE_TURNED(double)
+}
+
+/* Some columns, whose rows change places on their way in, or, where the factors are turned over, on their way out. */
 static void sides_body(void *context, npy_intp begin, npy_intp end) {
     lu_sides *of = context;
     lu_work *work = &of->work;
@@ -433,22 +452,27 @@ static void sides_body(void *context, npy_intp begin, npy_intp end) {
                                       .row = of->sides->column, .column = of->sides->row};
         lapack_copy(&rows, 0, size, room, count);
         for (npy_intp row = 0; row < n; row++)
-            memcpy(columns + row * work->side_line * size, room + of->order[row] * bytes, (size_t)bytes);
-        free(room);
-        for (npy_intp k = 0; k < n; k += width)
-            eliminate(work, k, at_most(k + width, n), n, true, columns, opposite, count);
-        for (npy_intp k = (n - 1) / width * width; k >= 0; k -= width)
-            eliminate(work, k, 0, k, false, columns, opposite, count);
-        const lapack_matrices made = {.data = columns, .rows = n, .columns = count, .row = work->side_line * size, .column = size};
+            memcpy(columns + row * work->side_line * size, room + (of->turned ? n - 1 - row : of->order[row]) * bytes, (size_t)bytes);
+        for (int turn = 0; turn < 2; turn++)
+            if (turn == of->turned)
+                for (npy_intp k = 0; k < n; k += width)
+                    eliminate(work, k, at_most(k + width, n), n, true, columns, opposite, count);
+            else
+                for (npy_intp k = (n - 1) / width * width; k >= 0; k -= width)
+                    eliminate(work, k, 0, k, false, columns, opposite, count);
+        for (npy_intp row = 0; row < n; row++)
+            memcpy(room + (of->turned ? of->order[n - 1 - row] : row) * bytes, columns + row * work->side_line * size, (size_t)bytes);
+        const lapack_matrices made = {.data = room, .rows = n, .columns = count, .row = bytes, .column = size};
         lapack_copy(&made, 0, size, work->made + first * n * size, n);
+        free(room);
         if (!work->loops->is_finite(work->made + first * n * size, count * n))
             work->failed = true;
     }
 }
 
-bool lapack_lu_solve(lapack_kind kind, const lapack_matrices *factors, npy_intp i, const int *pivots, const lapack_matrices *sides, char *made,
-                     char *scratch) {
-    lu_sides of = {.work = {.x = factors, .matrix = i, .made = made}, .sides = sides, .at = i};
+bool lapack_lu_solve(lapack_kind kind, const lapack_matrices *factors, npy_intp i, const int *pivots, bool turned,
+                     const lapack_matrices *sides, char *made, char *scratch) {
+    lu_sides of = {.work = {.x = factors, .matrix = i, .made = made}, .sides = sides, .at = i, .turned = turned};
     const npy_intp n = factors->rows, wide = sides->columns;
     cut_sides(&of.work, kind, n, wide, scratch);
     npy_intp *const order = malloc((size_t)n * sizeof *order);
@@ -465,7 +489,7 @@ bool lapack_lu_solve(lapack_kind kind, const lapack_matrices *factors, npy_intp 
     const npy_intp share = rounded((wide + native_threads() - 1) / native_threads(), LINE / of.work.size);
     of.piece = of.work.shared ? at_most(SIDES, share) : wide;
     const npy_intp pieces = (wide + of.piece - 1) / of.piece;
-    native_parallel(n, grain(n), take_body, &of.work);
+    native_parallel(n, grain(n), turned ? take_turned_body : take_body, &of.work);
     native_parallel(pieces, of.work.shared ? 1 : pieces, sides_body, &of);
     free(order);
     return !of.work.failed;

@@ -97,7 +97,7 @@ static void factors_one(const lapack_job *job, npy_intp i, char *scratch) {
     char *made = at(job->made, job, i, (npy_intp)job->rows * job->wide);
     int *pivots = pivots_at(&job->z, i, (int *)scratch);
     char *const room = scratch + ((size_t)job->rows * 4 + 15) / 16 * 16;
-    if (job->by_blocks && lapack_lu_solve(job->kind, &job->x, i, pivots, &job->y, made, room))
+    if (job->by_blocks && lapack_lu_solve(job->kind, &job->x, i, pivots, job->options[0] != 'N', &job->y, made, room))
         return;
     lapack_copy(&job->y, i, job->size, made, job->rows);
     if (job->by_products) {
@@ -139,7 +139,7 @@ static PyObject *solve_by(lapack_job *job, PyObject *const *args) {
         lapack_side_by_side(job, factors_together, job->rows, count);
     const bool ours = job->routine == GETRS && !job->small && !job->lanes;
     job->by_products = ours && lapack_few_pay(job->kind, job->wide);
-    job->by_blocks = ours && job->options[0] == 'N' && lapack_lu_solve_pays(job->kind, job->rows, job->wide);
+    job->by_blocks = ours && lapack_lu_solve_pays(job->kind, job->rows, job->wide);
     job->shares_out = job->by_products || job->by_blocks;
     const npy_intp square = (npy_intp)job->rows * job->rows * job->size;
     const npy_intp blocks = job->by_blocks ? lapack_lu_solve_scratch(job->kind, job->rows, job->wide) : 0;

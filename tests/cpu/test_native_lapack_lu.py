@@ -183,7 +183,7 @@ def test_inverses_that_are_not_there(dtype, change):
 @pytest.mark.parametrize("n", [33, 64, 100, 260])
 @pytest.mark.parametrize("wide", [33, 64, 131, 300])
 def test_many_right_sides(dtype, n, wide):
-    """Right sides and factors of any layout leave residuals of a few roundings for each row, also turned over, on threads and in a batch."""
+    """Right sides and factors of any layout leave residuals of a few roundings a row, also turned over, on threads and in a batch."""
     x, right = drawn(dtype, n, n) + n**0.5 * np.eye(n, dtype=dtype), drawn(dtype, n, wide, seed=6)
     lu, pivots, _ = kernel("lu_factor")[0](x)
     eps = np.finfo(dtype).eps

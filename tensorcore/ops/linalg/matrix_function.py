@@ -64,14 +64,12 @@ def _exponential(A: Tensor) -> Tensor:
     square = A @ A
     fourth = square @ square
     sixth = fourth @ square
-    if degree == 7:
-        odd = _with(sixth * c[7], (c[5], fourth), (c[3], square), (c[1], unit))
-        even = _with(sixth * c[6], (c[4], fourth), (c[2], square), (c[0], unit))
-    else:
-        odd = sixth @ _with(sixth * c[13], (c[11], fourth), (c[9], square))
-        odd = _with(odd, (c[7], sixth), (c[5], fourth), (c[3], square), (c[1], unit))
-        even = sixth @ _with(sixth * c[12], (c[10], fourth), (c[8], square))
-        even = _with(even, (c[6], sixth), (c[4], fourth), (c[2], square), (c[0], unit))
+    # From the identity on, whose dtype is A's where a region of autocast makes products of another one.
+    odd = _with(square * c[3] + unit * c[1], (c[5], fourth), (c[7], sixth))
+    even = _with(square * c[2] + unit * c[0], (c[4], fourth), (c[6], sixth))
+    if degree == 13:
+        odd.add_(sixth @ _with(sixth * c[13], (c[11], fourth), (c[9], square)))  # type: ignore[attr-defined]
+        even.add_(sixth @ _with(sixth * c[12], (c[10], fourth), (c[8], square)))  # type: ignore[attr-defined]
     odd = A @ odd
     made = solution(even - odd, even + odd)[0]
     counts = A.device.all_values(halvings.native)

@@ -84,6 +84,11 @@ int lapack_number(lapack_kind kind); /* NumPy's of the kind */
 static inline lapack_kind lapack_real(lapack_kind kind) { return kind & 1 ? LAPACK_F64 : LAPACK_F32; }
 static inline bool lapack_complex(lapack_kind kind) { return kind >= LAPACK_C64; }
 
+/* Number k of real ones. */
+static inline double lapack_number_at(lapack_kind kind, const char *x, npy_intp k) {
+    return kind == LAPACK_F32 ? ((const float *)x)[k] : ((const double *)x)[k];
+}
+
 /* Matrix (vector, number) i of a batch. */
 char *lapack_at(const lapack_matrices *x, npy_intp i);
 /* Copies matrix i to `to`, column after column, `line` elements from one to the next. */

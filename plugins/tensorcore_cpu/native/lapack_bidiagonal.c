@@ -111,10 +111,6 @@ static void give(lapack_kind kind, npy_intp n, const lapack_vectors *from, const
         lapack_copy(&sorted, 0, size, to, n);
 }
 
-static double number_at(lapack_kind kind, const char *x, npy_intp k) {
-    return kind == LAPACK_F32 ? ((const float *)x)[k] : ((const double *)x)[k];
-}
-
 /* Values and vectors by sweeps. */
 static bool by_sweeps(lapack_kind kind, const lapack_bidiagonal_room *room, npy_intp most, npy_intp n, bool wide, char *matrix,
                       char *work, char *u, char *vh) {
@@ -128,14 +124,14 @@ static bool by_sweeps(lapack_kind kind, const lapack_bidiagonal_room *room, npy_
         !loops_of(kind)->sweeps(n, diagonal, above, rest, &left, &right))
         return false;
     for (int k = 0; k < n; k++) {
-        const double value = number_at(kind, diagonal, k);
+        const double value = lapack_number_at(kind, diagonal, k);
         int place = k;
-        for (; place > 0 && number_at(kind, diagonal, order[place - 1]) < value; place--)
+        for (; place > 0 && lapack_number_at(kind, diagonal, order[place - 1]) < value; place--)
             order[place] = order[place - 1];
         order[place] = k;
     }
     for (npy_intp k = 0; k < n; k++) {
-        const double value = number_at(kind, diagonal, order[k]);
+        const double value = lapack_number_at(kind, diagonal, order[k]);
         if (kind == LAPACK_F32)
             ((float *)above)[k] = (float)value;
         else

@@ -75,10 +75,6 @@ npy_intp lapack_divide_room(lapack_kind kind, npy_intp n) {
     return cut(&work, kind, n, NULL);
 }
 
-static double number_at(const divide_work *work, const char *x, npy_intp i) {
-    return work->kind == LAPACK_F32 ? ((const float *)x)[i] : ((const double *)x)[i];
-}
-
 static void put(const divide_work *work, char *x, npy_intp i, double value) {
     if (work->kind == LAPACK_F32)
         ((float *)x)[i] = (float)value;
@@ -88,7 +84,7 @@ static void put(const divide_work *work, char *x, npy_intp i, double value) {
 
 static void scale(const divide_work *work, char *x, npy_intp count, double by) {
     for (npy_intp i = 0; i < count; i++)
-        put(work, x, i, number_at(work, x, i) * by);
+        put(work, x, i, lapack_number_at(work->kind, x, i) * by);
 }
 
 /* Leaves [begin, end). */
@@ -114,7 +110,7 @@ static void leaves_body(void *context, npy_intp begin, npy_intp end) {
 /* Two neighbours that become one. */
 typedef struct {
     divide_work *work;
-    npy_intp first, rows, upper;            /* of both, and of the first one */
+    npy_intp rows, upper;                   /* of both, and of the first one */
     int kept;                               /* roots to find; the other values stay */
     char *diagonal, *vectors, *other, *found; /* their parts of the work's */
     char *z, *poles, *weights, *rho;
@@ -225,7 +221,7 @@ static void level_body(void *context, npy_intp begin, npy_intp end) {
         const npy_intp rows = edge(work, leaf + level->leaves) - first, size = work->size, square = first * work->n * size;
         char *const numbers = work->work + 3 * (first + leaf * SPARE) * size;
         int *const ints = work->ints + 4 * first;
-        merger of = {.work = work, .first = first, .rows = rows, .upper = middle - first, .diagonal = work->diagonal + first * size,
+        merger of = {.work = work, .rows = rows, .upper = middle - first, .diagonal = work->diagonal + first * size,
                      .vectors = work->vectors + square + first * size, .other = work->other + square, .found = work->rows + square,
                      .z = numbers, .poles = numbers + (rows + SPARE) * size, .weights = numbers + 2 * (rows + SPARE) * size,
                      .rho = work->beside + (middle - 1) * size, .order = work->order + first,
@@ -240,7 +236,7 @@ static void sort_body(void *context, npy_intp begin, npy_intp end) {
     for (npy_intp j = begin; j < end; j++) {
         const npy_intp from = work->order[j] - 1;
         memcpy(work->other + j * work->n * work->size, work->vectors + from * work->n * work->size, (size_t)(work->n * work->size));
-        put(work, work->work, j, number_at(work, work->diagonal, from));
+        put(work, work->work, j, lapack_number_at(work->kind, work->diagonal, from));
     }
 }
 
@@ -250,17 +246,17 @@ bool lapack_divide(lapack_kind kind, npy_intp n, void *diagonal, void *beside, c
     double most = 0;
     int power;
     for (npy_intp i = 0; i < n; i++) {
-        most = fmax(most, fabs(number_at(&work, diagonal, i)));
-        most = i + 1 < n ? fmax(most, fabs(number_at(&work, beside, i))) : most;
+        most = fmax(most, fabs(lapack_number_at(kind, diagonal, i)));
+        most = i + 1 < n ? fmax(most, fabs(lapack_number_at(kind, beside, i))) : most;
     }
     frexp(most, &power);
     scale(&work, diagonal, n, ldexp(1, -power));
     scale(&work, beside, n - 1, ldexp(1, -power));
     for (npy_intp leaf = 1; leaf < work.leaves; leaf++) {
         const npy_intp at = edge(&work, leaf);
-        const double taken = fabs(number_at(&work, beside, at - 1));
-        put(&work, diagonal, at - 1, number_at(&work, diagonal, at - 1) - taken);
-        put(&work, diagonal, at, number_at(&work, diagonal, at) - taken);
+        const double taken = fabs(lapack_number_at(kind, beside, at - 1));
+        put(&work, diagonal, at - 1, lapack_number_at(kind, diagonal, at - 1) - taken);
+        put(&work, diagonal, at, lapack_number_at(kind, diagonal, at) - taken);
     }
     native_parallel(work.leaves, lapack_shares() ? work.leaves : 1, leaves_body, &work); /* threads that each ask for threads wait for one another */
     for (divide_level level = {&work, 2}; level.leaves <= work.leaves && !work.failed; level.leaves *= 2) {

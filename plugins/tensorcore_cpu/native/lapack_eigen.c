@@ -64,16 +64,12 @@ static npy_intp cut_products(const lapack_job *job, char *scratch, char **matrix
     return total;
 }
 
-static double number_at(const lapack_job *job, const char *x, npy_intp i) {
-    return job->kind == LAPACK_F32 ? ((const float *)x)[i] : ((const double *)x)[i];
-}
-
 /* Whether squares of such numbers are in range; syevd scales others first. */
 static bool in_range(const lapack_job *job, const char *diagonal, const char *beside) {
     const double least = job->kind == LAPACK_F32 ? FLT_MIN / FLT_EPSILON : DBL_MIN / DBL_EPSILON;
     double largest = 0;
     for (npy_intp i = 0; i < job->rows; i++) {
-        const double one = fabs(number_at(job, diagonal, i)), other = i + 1 < job->rows ? fabs(number_at(job, beside, i)) : 0;
+        const double one = fabs(lapack_number_at(job->kind, diagonal, i)), other = i + 1 < job->rows ? fabs(lapack_number_at(job->kind, beside, i)) : 0;
         if (!(one + other <= DBL_MAX))
             return false;
         largest = one > largest ? one : largest;

@@ -104,6 +104,17 @@ npy_intp lapack_lu_scratch(lapack_kind kind, npy_intp rows, npy_intp columns, bo
 
 static char *at(const lu_work *work, npy_intp row, npy_intp column) { return work->a + (row * work->line + column) * work->size; }
 
+/* Where rows come from that swaps [from, to) put in order: row k from row order[k]. */
+static void order_of(const int *pivots, npy_intp from, npy_intp to, npy_intp rows, int *order) {
+    for (npy_intp row = 0; row < rows; row++)
+        order[row] = (int)row;
+    for (npy_intp k = from; k < to; k++) {
+        const int other = pivots[k] - 1, was = order[k];
+        order[k] = order[other];
+        order[other] = was;
+    }
+}
+
 /* A copy of what is below a block, which other threads read: next to it lies what is changed meanwhile, and processors that fetch what
    comes after each row would take that from one another. */
 static void keep_lower(lu_work *work, char *lower, npy_intp k, npy_intp next) {
@@ -242,19 +253,13 @@ static void give_body(void *context, npy_intp begin, npy_intp end) {
 static void give_swapped_body(void *context, npy_intp begin, npy_intp end) {
     const lu_blocks *of = context;
     lu_work *work = of->work;
-    npy_intp *const order = malloc((size_t)work->rows * sizeof *order);
+    int *const order = malloc((size_t)work->rows * sizeof *order);
     char *const room = malloc((size_t)(GIVEN * of->width * work->size));
     work->failed = work->failed || !order || !room;
     for (npy_intp column = begin, next; column < end && order && room; column = next) {
         const npy_intp block = column / of->width * of->width;
         next = at_most(end, block + of->width);
-        for (npy_intp row = 0; row < work->rows; row++)
-            order[row] = row;
-        for (npy_intp k = block + of->width; k < of->k; k++) {
-            const npy_intp other = work->pivots[k] - 1, was = order[k];
-            order[k] = order[other];
-            order[other] = was;
-        }
+        order_of(work->pivots, block + of->width, of->k, work->rows, order);
         const npy_intp row_bytes = (next - column) * work->size;
         for (npy_intp row = 0, count; row < work->rows; row += count) {
             count = at_most(GIVEN, work->rows - row);
@@ -344,23 +349,6 @@ static void invert_body(void *context, npy_intp begin, npy_intp end) {
     }
 }
 
-/* Where each column goes: rows that were swapped are columns that are swapped back. */
-static bool place_columns(lu_work *work) {
-    const npy_intp n = work->rows;
-    int *const order = malloc((size_t)n * sizeof *order);
-    for (npy_intp k = 0; order && k < n; k++)
-        order[k] = (int)k;
-    for (npy_intp k = n; order && k-- > 0;) {
-        const int other = work->pivots[k] - 1, was = order[k];
-        order[k] = order[other];
-        order[other] = was;
-    }
-    for (npy_intp k = 0; order && k < n; k++)
-        work->places[order[k]] = (int)k;
-    free(order);
-    return order != NULL;
-}
-
 bool lapack_lu_inverse(lapack_kind kind, const lapack_matrices *x, npy_intp i, char *made, int *pivots, char *scratch) {
     lu_work work = {.x = x, .matrix = i, .made = made, .pivots = pivots};
     cut(&work, kind, x->rows, x->columns, true, scratch);
@@ -372,8 +360,9 @@ bool lapack_lu_inverse(lapack_kind kind, const lapack_matrices *x, npy_intp i, c
     native_parallel(blocks, work.shared ? 1 : blocks + 1, swap_body, &of);
     for (npy_intp k = 0; k < n; k++) /* an infinite pivot has an inverse, which may be of a matrix without infinities */
         work.failed = work.failed || !work.loops->is_finite(at(&work, k, 0), n);
-    if (work.info || work.failed || !place_columns(&work))
+    if (work.info || work.failed)
         return false;
+    order_of(work.pivots, 0, n, n, work.places); /* a row that comes from there is a column that goes there */
     const npy_intp pieces = (n + INVERTED - 1) / INVERTED;
     native_parallel(pieces, work.shared ? 1 : pieces, invert_body, &work);
     return !work.failed;
@@ -385,7 +374,7 @@ typedef struct {
     lu_work work;
     const lapack_matrices *sides;
     npy_intp at, piece;    /* the matrix of right sides, and how many of them go together */
-    const npy_intp *order; /* of their rows */
+    const int *order;      /* of their rows */
     bool turned;           /* by the factors turned over */
 } lu_sides;
 
@@ -475,16 +464,10 @@ bool lapack_lu_solve(lapack_kind kind, const lapack_matrices *factors, npy_intp 
     lu_sides of = {.work = {.x = factors, .matrix = i, .made = made}, .sides = sides, .at = i, .turned = turned};
     const npy_intp n = factors->rows, wide = sides->columns;
     cut_sides(&of.work, kind, n, wide, scratch);
-    npy_intp *const order = malloc((size_t)n * sizeof *order);
+    int *const order = malloc((size_t)n * sizeof *order);
     if (!order)
         return false;
-    for (npy_intp k = 0; k < n; k++)
-        order[k] = k;
-    for (npy_intp k = 0; k < n; k++) {
-        const npy_intp other = pivots[k] - 1, was = order[k];
-        order[k] = order[other];
-        order[other] = was;
-    }
+    order_of(pivots, 0, n, n, order);
     of.order = order;
     const npy_intp share = rounded((wide + native_threads() - 1) / native_threads(), LINE / of.work.size);
     of.piece = of.work.shared ? at_most(SIDES, share) : wide;

@@ -50,6 +50,26 @@ def test_rows_beside_a_number_each_in_their_own_place(dtype, name):
             )
 
 
+@pytest.mark.parametrize("name", ["add", "sub", "mul", "div"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_rows_beside_rows_that_lie_apart(dtype, name):
+    """Each operand's rows as far apart as it has them, backwards, in rows of rows, and in the place of either one."""
+    op, twin = kernel(name)
+    for width in (*WIDTHS, 128, 129, 255, 257):
+        matrix, wide = of_shape(dtype, 70, width), of_shape(dtype, 140, width + 5)
+        for other in (wide[:70, 1:-4], wide[::-2, 5:], matrix[::-1], wide[:70, :width]):
+            for pair in ((matrix, other), (other, matrix), (other, wide[1::2, 2:-3])):
+                assert_same(op(*pair), np.ascontiguousarray(twin(*pair)))
+            place = matrix.copy()
+            assert_same(op(place, other, out=place), np.asarray(twin(matrix, other)))
+            place = matrix.copy()
+            assert_same(op(other, place, out=place), np.asarray(twin(other, matrix)))
+        cubes = wide.reshape(7, 20, width + 5)
+        for pair in ((cubes[:, :10, 1:-4], cubes[:, ::2, 5:]), (cubes[:, 10:, 5:], matrix.reshape(7, 10, width)),
+                     (cubes[:, :1, 5:], cubes[:1, :10, 5:])):  # fmt: skip
+            assert_same(op(*pair), np.ascontiguousarray(twin(*pair)))
+
+
 @pytest.mark.parametrize("width", WIDTHS)
 def test_rows_of_several_dims(width):
     """What is broadcast along an outer, a middle or the last dim, or along two of them, whose rows are carried over."""

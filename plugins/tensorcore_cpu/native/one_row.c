@@ -317,18 +317,18 @@ bool native_run_spread(const native_plan *plan, npy_intp piece, native_rows rows
     return true;
 }
 
-/* Short rows beside a number for each */
+/* Short rows beside a number for each, or beside other rows */
 
 typedef struct {
     const native_plan *plan;
     beside_loop loop;
-    int numbers; /* which of the operands they are */
+    int others; /* which of the operands they are */
 } beside_run;
 
 static void run_rows(void *argument, npy_intp begin, npy_intp end) {
     const beside_run *run = argument;
     const native_plan *plan = run->plan;
-    const int last = plan->ndim - 1, over = last - 1, numbers = run->numbers, rows = 1 - numbers;
+    const int last = plan->ndim - 1, over = last - 1, others = run->others, rows = 1 - others;
     const npy_intp width = plan->shape[last];
     for (npy_intp count; begin < end; begin += count) {
         const npy_intp at = begin % plan->shape[over];
@@ -342,7 +342,7 @@ static void run_rows(void *argument, npy_intp begin, npy_intp end) {
                 rest /= plan->shape[i];
             }
         }
-        run->loop(data[rows], plan->steps[rows][over], data[numbers], plan->steps[numbers][over],
+        run->loop(data[rows], plan->steps[rows][over], data[others], plan->steps[others][over],
                   plan->data[2] + begin * width * plan->sizes[2], count, width);
     }
 }
@@ -356,12 +356,16 @@ bool native_run_beside(const native_plan *plan, npy_intp piece, int op) {
     const npy_intp size = plan->sizes[2], width = plan->shape[last];
     if (width * size < BESIDE_VECTOR || width * size > LONGEST)
         return false;
-    const int numbers = plan->steps[0][last] ? 1 : 0;
-    if (plan->steps[numbers][last] || plan->steps[1 - numbers][last] != size)
+    const int others = plan->steps[0][last] ? 1 : 0;
+    const bool numbers = !plan->steps[others][last];
+    if (plan->steps[1 - others][last] != size || (!numbers && plan->steps[others][last] != size))
+        return false;
+    if (!numbers && !(plan->steps[0][last - 1] && plan->steps[1][last - 1])) /* one row for all is repeated */
         return false;
     for (size_t i = 0; i < sizeof BOTH / sizeof *BOTH; i++)
         if (op == BOTH[i][0]) {
-            beside_run run = {plan, beside->loops[BOTH[i][numbers ? 1 : 2]][size == 8], numbers};
+            const beside_op *ways = &beside->ops[BOTH[i][others ? 1 : 2]];
+            beside_run run = {plan, (numbers ? ways->numbers : ways->rows)[size == 8], others};
             native_parallel(plan->count / width, 1 + piece / width, run_rows, &run);
             return true;
         }

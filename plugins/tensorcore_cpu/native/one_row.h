@@ -19,8 +19,8 @@ bool native_run_spread(const native_plan *plan, npy_intp piece, native_rows rows
    and nothing done, where it is another. */
 bool native_run_apart(const native_plan *plan, npy_intp piece, native_rows rows, void *context);
 
-/* For a plan of short rows, of float or double, beside a number for each, and one of the elementwise ops, a sum, a difference, a product
-   or a quotient; false, and nothing done, where it is another. */
+/* For a plan of short rows, of float or double, beside a number for each or beside other rows, and one of the elementwise ops, a sum, a
+   difference, a product or a quotient; false, and nothing done, where it is another. */
 bool native_run_beside(const native_plan *plan, npy_intp piece, int op);
 
 /* For elements of so many bytes. */

@@ -1,4 +1,4 @@
-/* Rows beside a number for each. The last vector of a row lies over the one before it, and is read before that is written. */
+/* Rows beside a number for each, or beside other rows. The last vector of a row lies over the one before it, and is read before that is written. */
 #include "loop.h"
 
 #include "../beside.h"
@@ -8,19 +8,29 @@ typedef float part_f32 __attribute__((vector_size(BESIDE_VECTOR), aligned(1), ma
 typedef double part_f64 __attribute__((vector_size(BESIDE_VECTOR), aligned(1), may_alias));
 
 #define BESIDE_LOOP(suffix, type, name, expression)                                                           \
-    static void name##_##suffix(const char *rows, ptrdiff_t down, const char *numbers, ptrdiff_t apart, char *made, \
-                                ptrdiff_t count, ptrdiff_t width) {                                           \
+    ALWAYS_INLINE void run_##name##_##suffix(const char *rows, ptrdiff_t down, const char *others, ptrdiff_t apart, char *made, \
+                                             ptrdiff_t count, ptrdiff_t width, bool numbers) {                \
         const ptrdiff_t bytes = width * (ptrdiff_t)sizeof(type), end = bytes - BESIDE_VECTOR;                 \
-        for (; count; count--, rows += down, numbers += apart, made += bytes) {                               \
-            const part_##suffix y = *(const type *)numbers - (part_##suffix){0};                              \
+        for (; count; count--, rows += down, others += apart, made += bytes) {                                \
+            const part_##suffix number = *(const type *)others - (part_##suffix){0};                          \
             part_##suffix x = *(const part_##suffix *)(rows + end);                                           \
+            part_##suffix y = numbers ? number : *(const part_##suffix *)(others + end);                      \
             const part_##suffix last = expression;                                                            \
             for (ptrdiff_t j = 0; j < end; j += BESIDE_VECTOR) {                                              \
                 x = *(const part_##suffix *)(rows + j);                                                       \
+                y = numbers ? number : *(const part_##suffix *)(others + j);                                  \
                 *(part_##suffix *)(made + j) = expression;                                                    \
             }                                                                                                 \
             *(part_##suffix *)(made + end) = last;                                                            \
         }                                                                                                     \
+    }                                                                                                         \
+    static void name##_numbers_##suffix(const char *rows, ptrdiff_t down, const char *others, ptrdiff_t apart, char *made, \
+                                        ptrdiff_t count, ptrdiff_t width) {                                   \
+        run_##name##_##suffix(rows, down, others, apart, made, count, width, true);                           \
+    }                                                                                                         \
+    static void name##_rows_##suffix(const char *rows, ptrdiff_t down, const char *others, ptrdiff_t apart, char *made, \
+                                     ptrdiff_t count, ptrdiff_t width) {                                      \
+        run_##name##_##suffix(rows, down, others, apart, made, count, width, false);                          \
     }
 FLOATS(BESIDE_LOOP, add, x + y)
 FLOATS(BESIDE_LOOP, sub, x - y)
@@ -29,7 +39,9 @@ FLOATS(BESIDE_LOOP, div, x / y)
 FLOATS(BESIDE_LOOP, sub_from, y - x)
 FLOATS(BESIDE_LOOP, div_into, y / x)
 
-const beside_loops ISA(beside_loops) = {.loops = {
-    [BESIDE_ADD] = {add_f32, add_f64}, [BESIDE_SUB] = {sub_f32, sub_f64}, [BESIDE_MUL] = {mul_f32, mul_f64},
-    [BESIDE_DIV] = {div_f32, div_f64}, [BESIDE_SUB_FROM] = {sub_from_f32, sub_from_f64}, [BESIDE_DIV_INTO] = {div_into_f32, div_into_f64},
+#define BESIDE_OP(name) {.numbers = {name##_numbers_f32, name##_numbers_f64}, .rows = {name##_rows_f32, name##_rows_f64}}
+
+const beside_loops ISA(beside_loops) = {.ops = {
+    [BESIDE_ADD] = BESIDE_OP(add), [BESIDE_SUB] = BESIDE_OP(sub), [BESIDE_MUL] = BESIDE_OP(mul), [BESIDE_DIV] = BESIDE_OP(div),
+    [BESIDE_SUB_FROM] = BESIDE_OP(sub_from), [BESIDE_DIV_INTO] = BESIDE_OP(div_into),
 }};

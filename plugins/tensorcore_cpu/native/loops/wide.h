@@ -170,43 +170,54 @@ ALWAYS_INLINE void sqrt_wide(__m512 *x, int count) {
     WIDE_ALL x[k] = k % 4 ? sqrt_of_vector(x[k]) : _mm512_sqrt_ps(x[k]);
 }
 
-/* The share of the normal distribution below -y is e^(-y^2 / 2) times a cubic in v, where 0.75 / (y + 3.25) = i / 64 + v:
-   Chebyshev fits, to 2e-7 of it up to y = 2 and 8e-7 from there on. Of i < 3, y is over 14 and the first factor 0. */
-static const float tail_cubic[16] = {
-    9.988333f, 9.988333f, 9.988333f, 17.295721f, 20.701265f, 24.843307f, 29.30014f, 33.860287f, 38.26226f, 42.227768f,
-    45.49825f, 47.865913f, 49.193493f, 49.421143f, 48.562183f, 47.496277f};
-static const float tail_square[16] = {
-    2.3049998f, 2.3049998f, 2.3049998f, 4.0854316f, 4.9691753f, 6.035223f, 7.3034334f, 8.78383f, 10.475248f, 12.363747f,
-    14.422675f, 16.614363f, 18.893003f, 21.208174f, 23.50838f, 25.753014f};
-static const float tail_slope[16] = {
-    0.53192306f, 0.53192306f, 0.53192306f, 0.82265306f, 0.9635984f, 1.1349099f, 1.3426461f, 1.5933135f, 1.8935646f,
-    2.2498186f, 2.6678572f, 3.1524494f, 3.7070494f, 4.3335958f, 5.032423f, 5.802304f};
-static const float tail_start[16] = {
-    0.0f, 0.0f, 0.0f, 0.031100553f, 0.045019805f, 0.061371047f, 0.08067536f, 0.10355231f, 0.1307247f, 0.163018f,
-    0.2013535f, 0.24673541f, 0.30023247f, 0.36295572f, 0.43603408f, 0.5205892f};
+/* The share of the normal distribution below -y, of y around 0.2 n: a polynomial of y - 0.2 n, the lowest factor first.
+   They are minimax fits of the relative error: 1.2e-7 with all rounding up to y = 3, 1.6e-6 at 6; from 6.1 on it is 0. */
+static const float normal_tail[6][32] = {
+    {0.5f, 0.42074028f, 0.34457827f, 0.2742531f, 0.2118554f, 0.15865526f, 0.115069665f, 0.08075666f, 0.05479929f,
+     0.035930317f, 0.02275013f, 0.0139034465f, 0.008197535f, 0.0046611875f, 0.00255513f, 0.0013498978f, 0.0006871378f,
+     0.0003369292f, 0.00015910856f, 7.234803e-5f, 3.1671236e-5f, 1.3345747e-5f, 5.412543e-6f, 2.1124545e-6f,
+     7.933281e-7f, 2.8665158e-7f, 9.9644275e-8f, 3.3320454e-8f, 1.0717594e-8f, 3.3157477e-9f, 9.865884e-10f, 0.0f},
+    {-0.3989423f, -0.39104268f, -0.36827013f, -0.3332246f, -0.28969154f, -0.24197072f, -0.19418605f, -0.14972746f,
+     -0.11092083f, -0.07895015f, -0.053990964f, -0.03547459f, -0.022394529f, -0.013582968f, -0.00791545f,
+     -0.004431848f, -0.0023840878f, -0.0012322188f, -0.0006119017f, -0.00029194678f, -0.00013383015f, -5.894302e-5f,
+     -2.4942445e-5f, -1.0140838e-5f, -3.961292e-6f, -1.4867162e-6f, -5.36102e-7f, -1.8573552e-7f, -6.182592e-8f,
+     -1.9773085e-8f, -6.0758407e-9f, 0.0f},
+    {9.2889196e-11f, 0.039104182f, 0.07365388f, 0.099967204f, 0.11587646f, 0.12098525f, 0.11651158f, 0.10480924f,
+     0.08873672f, 0.07105522f, 0.05399104f, 0.03902211f, 0.026873473f, 0.017657878f, 0.011081634f, 0.0066477656f,
+     0.0038145303f, 0.0020947617f, 0.0011014143f, 0.00055469235f, 0.00026765588f, 0.0001237776f, 5.4871794e-5f,
+     2.332307e-5f, 9.506664e-6f, 3.7165803e-6f, 1.3937696e-6f, 5.014447e-7f, 1.7309571e-7f, 5.733538e-8f,
+     1.8225089e-8f, 0.0f},
+    {0.06649027f, 0.062566616f, 0.051557563f, 0.035543706f, 0.017381297f, -1.02595806e-7f, -0.014240304f,
+     -0.023956288f, -0.028839242f, -0.029474525f, -0.026995296f, -0.022703595f, -0.01776624f, -0.013039616f,
+     -0.009023622f, -0.0059091635f, -0.0036715386f, -0.002168748f, -0.0012197604f, -0.00065398816f, -0.00033459425f,
+     -0.00016348071f, -7.633108e-5f, -3.4077242e-5f, -1.4553267e-5f, -5.9479194e-6f, -2.3271791e-6f, -8.7194024e-7f,
+     -3.129331e-7f, -1.07603434e-7f, -3.5456917e-8f, 0.0f},
+    {-1.2189601e-8f, -0.009621896f, -0.017390182f, -0.021944715f, -0.02274549f, -0.020133916f, -0.015133488f,
+     -0.009086728f, -0.003268606f, 0.0014006959f, 0.0044790255f, 0.0059671826f, 0.006170349f, 0.0055277166f,
+     0.0044686887f, 0.0033255285f, 0.002304192f, 0.0014971321f, 0.00091661105f, 0.00053062645f, 0.00029119232f,
+     0.00015177712f, 7.525472e-5f, 3.5538247e-5f, 1.6000324e-5f, 6.8737377e-6f, 2.8196264e-6f, 1.1050496e-6f,
+     4.1398437e-7f, 1.4831626e-7f, 5.0834934e-8f, 0.0f},
+    {-0.009952478f, -0.008971227f, -0.006312456f, -0.002672039f, 0.0010497634f, 0.0040328396f, 0.0057617645f,
+     0.0061210445f, 0.0053487252f, 0.0038923009f, 0.0022359376f, 0.000764025f, -0.00030594267f, -0.0009213226f,
+     -0.0011471321f, -0.0011044441f, -0.00091847416f, -0.00068749936f, -0.00047265604f, -0.00030194205f,
+     -0.00018055156f, -0.000101566526f, -5.3942153e-5f, -2.7120344e-5f, -1.2934358e-5f, -5.8611486e-6f, -2.526839e-6f,
+     -1.0375189e-6f, -4.0609424e-7f, -1.5163444e-7f, -5.404912e-8f, 0.0f},
+};
 
 /* max(x, 0) - |x| times the share below -|x|. The maximum of a negative number is -0, so that a tail of 0 keeps its sign; |x|
-   of infinity is a number, which times 0 is 0, as it is for PyTorch; that of -infinity is not, nor is the result. */
+   of infinity is a number, which times 0 is 0, as it is for PyTorch; that of -infinity is not, nor is the result. A power
+   of two and a division for the tail took 34 instructions in the place of 19, and a Xeon twice as long. */
 ALWAYS_INLINE void gelu_wide(__m512 *x, int count) {
-    const __m512 magic = EACH(MAGIC_F32 / 64), power_magic = EACH(MAGIC_F32 / 16);
-    __m512 size[WIDE_MOST], v[WIDE_MOST], at[WIDE_MOST], tail[WIDE_MOST], r[WIDE_MOST], n[WIDE_MOST], bell[WIDE_MOST];
+    const __m512 step = EACH(0.2f), magic = EACH(MAGIC_F32);
+    __m512 size[WIDE_MOST], at[WIDE_MOST], v[WIDE_MOST], tail[WIDE_MOST];
     WIDE_ALL size[k] = _mm512_andnot_ps(EACH(-0.0f), _mm512_min_ps(EACH(1e30f), x[k]));
-    WIDE_ALL v[k] = _mm512_div_ps(EACH(0.75f), _mm512_add_ps(size[k], EACH(3.25f)));
-    WIDE_ALL at[k] = _mm512_add_ps(v[k], magic);
-    WIDE_ALL v[k] = _mm512_sub_ps(v[k], _mm512_sub_ps(at[k], magic));
-    WIDE_ALL tail[k] = WIDE_OF_16(tail_cubic, at[k]);
-    WIDE_ALL tail[k] = _mm512_fmadd_ps(tail[k], v[k], WIDE_OF_16(tail_square, at[k]));
-    WIDE_ALL tail[k] = _mm512_fmadd_ps(tail[k], v[k], WIDE_OF_16(tail_slope, at[k]));
-    WIDE_ALL tail[k] = _mm512_fmadd_ps(tail[k], v[k], WIDE_OF_16(tail_start, at[k]));
-    WIDE_ALL r[k] = _mm512_mul_ps(_mm512_mul_ps(x[k], x[k]), EACH(-0.72134752044448170368f));
-    WIDE_ALL r[k] = _mm512_max_ps(EACH(-200), r[k]); /* 2 to which is 0 */
-    WIDE_ALL at[k] = _mm512_add_ps(r[k], power_magic);
-    WIDE_ALL n[k] = _mm512_sub_ps(at[k], power_magic);
-    WIDE_ALL r[k] = _mm512_sub_ps(r[k], n[k]);
-    WIDE_ALL at[k] = WIDE_OF_16(sixteenth_power, at[k]);
-    WIDE_SERIES(r, bell, 0.05550596f, 0.24023432f, 0.69314718f);
-    WIDE_ALL bell[k] = _mm512_fmadd_ps(_mm512_mul_ps(at[k], r[k]), bell[k], at[k]);
-    WIDE_ALL tail[k] = _mm512_mul_ps(_mm512_scalef_ps(bell[k], n[k]), tail[k]);
+    WIDE_ALL v[k] = _mm512_min_ps(EACH(6.2f), size[k]);
+    WIDE_ALL at[k] = _mm512_fmadd_ps(v[k], EACH(5), magic);
+    WIDE_ALL v[k] = _mm512_fnmadd_ps(_mm512_sub_ps(at[k], magic), step, v[k]);
+    WIDE_ALL tail[k] = WIDE_OF_32(normal_tail[5], at[k]);
+#pragma GCC unroll 5
+    for (int i = 4; i >= 0; i--)
+        WIDE_ALL tail[k] = _mm512_fmadd_ps(tail[k], v[k], WIDE_OF_32(normal_tail[i], at[k]));
     WIDE_ALL x[k] = _mm512_fnmadd_ps(size[k], tail[k], _mm512_max_ps(EACH(-0.0f), x[k]));
 }
 

@@ -1,4 +1,4 @@
-"""Triangles of any size with a few right sides: every layout, side and instruction set."""
+"""Triangles of any size with a few right sides and with many: every layout, side and instruction set."""
 
 import itertools
 
@@ -12,9 +12,10 @@ from .native import kernel, needs_native
 pytestmark = [needs_native, pytest.mark.usefixtures("isa")]
 
 DTYPES = ["float32", "float64"]
-# Blocks of 16 rows that are whole, cut short and alone, and right sides that fill registers or leave some over.
-ROWS = [17, 32, 65, 140]
-SIDES = [1, 3, 8, 13, 32]
+# Blocks of 16 rows, or of 32 and 128, that are whole, cut short and alone, and right sides that fill registers or leave some over; many of
+# them go together, up to 256.
+ROWS = [17, 32, 65, 140, 257]
+SIDES = [1, 3, 8, 13, 32, 33, 75, 300]
 
 
 def layouts(x):
@@ -67,13 +68,14 @@ def test_factors_and_their_transpose(dtype):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_zeros_on_the_diagonal_and_numbers_that_are_not_finite(dtype):
+@pytest.mark.parametrize("wide", [3, 40])
+def test_zeros_on_the_diagonal_and_numbers_that_are_not_finite(dtype, wide):
     """A zero gives infinities or NaN as a division does, and what is not finite reaches only what it counts in."""
     x = np.tril(np.ones((40, 40), dtype))
-    right = np.ones((40, 3), dtype)
+    right = np.ones((40, wide), dtype)
     right[20, 1] = np.nan
     made = kernel("solve_triangular")[0](x, right, upper=False, left=True, unitriangular=False)
-    assert np.isfinite(made[:, [0, 2]]).all()
+    assert np.isfinite(np.delete(made, 1, 1)).all()
     np.testing.assert_array_equal(np.isnan(made[:, 1]), np.arange(40) >= 20)
     x[17, 17] = 0
     right[:] = 0
@@ -82,6 +84,22 @@ def test_zeros_on_the_diagonal_and_numbers_that_are_not_finite(dtype):
     assert made[17, 0] == np.inf
     assert np.isnan(made[17, 1])
     np.testing.assert_array_equal(made[:17], 0)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("left", [True, False])
+def test_many_sides_of_a_batch_and_on_threads(dtype, left):
+    """Many right sides are those of each matrix alone, triangles may have several batches of them, and threads share them."""
+    given = np.stack([triangle(dtype, 150, True, False)[0], triangle(dtype, 150, True, False)[0] * 2])
+    right = np.random.default_rng(7).standard_normal((3, 2, 150, 201) if left else (3, 2, 201, 150)).astype(dtype)
+    run, options = kernel("solve_triangular")[0], {"upper": True, "left": left, "unitriangular": False}
+    whole = run(given, right, **options)
+    assert whole.shape == right.shape
+    for count in (1, 3):
+        tensorcore.set_num_threads(count)
+        for i, j in itertools.product(range(3), range(2)):
+            allowed = 100 * np.finfo(dtype).eps * np.abs(whole).max()
+            np.testing.assert_allclose(run(given[j], right[i, j], **options), whole[i, j], 0, allowed)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -50,7 +50,7 @@ struct lapack_job {
     lapack_routine routine;
     bool calls_none; /* of LAPACK's routines */
     bool by_products; /* reflections by lapack_qr.c, */
-    bool by_blocks;   /* many right sides by lapack_lu.c, */
+    bool by_blocks;   /* many right sides by lapack_sides.c, */
     bool by_diagonals; /* singular values by lapack_bidiagonal.c */
     bool shares_out;  /* and nothing by LAPACK: many matrices are shared out, and of few the products */
     const lapack_small_real *small; /* the loops over one matrix, NULL where LAPACK's routine runs, */
@@ -138,13 +138,15 @@ bool lapack_lu_factor(lapack_kind kind, const lapack_matrices *x, npy_intp i, ch
 /* The inverse of matrix i in the same way, where it has one; the pivots are room for it. */
 bool lapack_lu_inverse(lapack_kind kind, const lapack_matrices *x, npy_intp i, char *made, int *pivots, char *scratch);
 
-/* getrs of matrix i in the same way, for many right sides: whether it pays, the bytes it works in, and the answers, column after column, by the
-   factors or by them turned over. False
-   where they are LAPACK's: one is not finite, or there is no memory. */
-bool lapack_lu_solve_pays(lapack_kind kind, npy_intp n, npy_intp wide);
-npy_intp lapack_lu_solve_scratch(lapack_kind kind, npy_intp n, npy_intp wide);
+/* Many right sides of matrix i by products (lapack_sides.c): whether that pays, the bytes it works in, and the answers, column after column: by
+   LU's factors (getrs) or by them turned over, and by a triangle (trsm), which may be on the right. False where they are LAPACK's: one is
+   not finite, or there is no memory. */
+bool lapack_sides_pay(lapack_kind kind, npy_intp n, npy_intp wide);
+npy_intp lapack_sides_scratch(lapack_kind kind, npy_intp n);
 bool lapack_lu_solve(lapack_kind kind, const lapack_matrices *factors, npy_intp i, const int *pivots, bool turned,
                      const lapack_matrices *sides, char *made, char *scratch);
+bool lapack_triangle_solve(lapack_kind kind, const lapack_matrices *x, npy_intp i, bool upper, bool unit, bool left,
+                           const lapack_matrices *sides, char *made, char *scratch);
 
 /* Cholesky's factor of matrix i by products (lapack_cholesky.c), whose other triangle is not written. False where it is for LAPACK: it
    is not positive definite, or there is no memory. */

@@ -3,8 +3,7 @@
    Matrix Computations, 3.2.11 and 3.4.1). Matrices lie row after row meanwhile, so that what is swapped lies side by side. The next
    panel's columns come first, and it is factored while other threads take what is behind it. */
 #include "gemm.h"
-#include "lapack.h"
-#include "lapack_lu.h"
+#include "lapack_sides.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -16,9 +15,6 @@ enum {
     TALL = 32,          /* and how many times as many rows as columns end that: panels are all there is then */
     PIECE = 64,         /* columns behind a panel that are changed at once */
     INVERTED = 64,      /* columns of an inverse that are made at once */
-    SIDES = 128,        /* right sides that are, where threads share them */
-    MANY_SIDES = 33,       /* from which on this is faster than one by one */
-    NEARBY = 1024,      /* bytes between rows, or any number of times so many, that make them fall on one another */
     LINE = 64,          /* bytes of a line of memory */
     GIVEN = 64,         /* rows of the factors that are turned into columns at once */
     COPIED = 1 << 15,   /* elements that are worth a second thread to copy them */
@@ -32,7 +28,7 @@ enum {
 typedef struct {
     const lapack_lu_real *loops;
     native_type type;
-    npy_intp size, rows, columns, least, line, side_line, step; /* `side_line` from one row of right sides to the next */
+    npy_intp size, rows, columns, least, line, step;
     bool shared; /* among threads */
     char *a, *opposite, *panel, *top, *inverse, *lower[2]; /* parts of the scratch */
     const lapack_matrices *x;
@@ -58,12 +54,6 @@ bool lapack_lu_pays(lapack_kind kind, npy_intp rows, npy_intp columns) {
            !gemm_real(type_of(kind))->slower_than_blas;
 }
 
-/* Elements from line to line for so many, which do not fall on one another. */
-static npy_intp spread(const lu_work *work, npy_intp count) {
-    const npy_intp line = LINE / work->size, whole = rounded(count, line);
-    return whole + (whole * work->size % NEARBY ? 0 : line);
-}
-
 /* Columns of a block of so many. */
 static npy_intp width_of(const lu_work *work, npy_intp columns) {
     return columns > LARGER ? WIDER : columns > LARGE ? WIDE : work->loops->width;
@@ -80,9 +70,10 @@ static npy_intp cut(lu_work *work, lapack_kind kind, npy_intp rows, npy_intp col
     work->least = at_most(rows, columns);
     work->shared = rows * columns * work->least >= SHARED && native_threads() > 1;
     const npy_intp width = work->loops->width, wide = width_of(work, work->least), line = LINE / work->size;
-    work->line = work->side_line = spread(work, columns);
-    work->step = spread(work, rows + work->loops->spare);
-    const npy_intp sizes[] = {rows * work->line, wide * work->line, work->step * width,
+    work->line = lapack_apart(kind, columns);
+    work->step = lapack_apart(kind, rows + work->loops->spare);
+    const npy_intp block = inverse && wide < LAPACK_PUT_OFF ? LAPACK_PUT_OFF : wide;
+    const npy_intp sizes[] = {rows * work->line, block * work->line, work->step * width,
                               width * width + line, inverse ? rows * work->line : 0, inverse ? rows : 0, work->shared ? rows * wide : 0,
                               work->shared ? rows * wide : 0};
     char *places;
@@ -104,17 +95,6 @@ npy_intp lapack_lu_scratch(lapack_kind kind, npy_intp rows, npy_intp columns, bo
 
 static char *at(const lu_work *work, npy_intp row, npy_intp column) { return work->a + (row * work->line + column) * work->size; }
 
-/* Where rows come from that swaps [from, to) put in order: row k from row order[k]. */
-static void order_of(const int *pivots, npy_intp from, npy_intp to, npy_intp rows, int *order) {
-    for (npy_intp row = 0; row < rows; row++)
-        order[row] = (int)row;
-    for (npy_intp k = from; k < to; k++) {
-        const int other = pivots[k] - 1, was = order[k];
-        order[k] = order[other];
-        order[other] = was;
-    }
-}
-
 /* A copy of what is below a block, which other threads read: next to it lies what is changed meanwhile, and processors that fetch what
    comes after each row would take that from one another. */
 static void keep_lower(lu_work *work, char *lower, npy_intp k, npy_intp next) {
@@ -135,7 +115,7 @@ static void change(lu_work *work, npy_intp k, npy_intp own, npy_intp begin, npy_
         const npy_intp done = last ? k : first, below = last ? work->rows : k + own;
         char *const opposite = work->opposite + ((first - k) * work->line + begin) * work->size;
         char *const made = at(work, next, begin);
-        work->loops->solve(at(work, first, first), work->line, count, end - begin, at(work, first, begin), opposite, work->line);
+        work->loops->solve[false][true](at(work, first, first), work->line, count, end - begin, at(work, first, begin), opposite, work->line);
         const gemm_job job = {.rows = below - next, .columns = end - begin, .inner = next - done,
                               .left = last && lower ? lower : at(work, next, done),
                               .left_row = last && lower ? own : work->line, .left_inner = 1,
@@ -259,7 +239,7 @@ static void give_swapped_body(void *context, npy_intp begin, npy_intp end) {
     for (npy_intp column = begin, next; column < end && order && room; column = next) {
         const npy_intp block = column / of->width * of->width;
         next = at_most(end, block + of->width);
-        order_of(work->pivots, block + of->width, of->k, work->rows, order);
+        lapack_order(work->pivots, block + of->width, of->k, work->rows, order);
         const npy_intp row_bytes = (next - column) * work->size;
         for (npy_intp row = 0, count; row < work->rows; row += count) {
             count = at_most(GIVEN, work->rows - row);
@@ -290,23 +270,10 @@ bool lapack_lu_factor(lapack_kind kind, const lapack_matrices *x, npy_intp i, ch
     return !work.failed;
 }
 
-/* A block of right sides from row k on by its triangle of L or U, and what that takes from rows [from, to). */
-static void eliminate(lu_work *work, npy_intp k, npy_intp from, npy_intp to, bool lower, char *columns, char *opposite,
-                      npy_intp wide) {
-    const npy_intp own = at_most(work->loops->width, work->rows - k), line = work->side_line;
-    char *const made = columns + from * line * work->size, *const block = columns + k * line * work->size;
-    (lower ? work->loops->solve : work->loops->solve_upper)(at(work, k, k), work->line, own, wide, block, opposite, line);
-    const gemm_job job = {.rows = to - from, .columns = wide, .inner = own,
-                          .left = at(work, from, k), .left_row = work->line, .left_inner = 1,
-                          .right = opposite, .right_inner = line, .right_column = 1,
-                          .before = made, .before_row = line, .made = made, .made_row = line};
-    if (job.rows && !gemm_run(work->type, &job))
-        work->failed = true;
-}
-
 /* Columns [begin, end) of the inverse of both factors: those of the identity by L, which are zeros above, and these by U. */
 static void invert(lu_work *work, npy_intp begin, npy_intp end) {
     const npy_intp n = work->rows, width = work->loops->width, line = work->line, size = work->size, wide = end - begin;
+    const lapack_triangles both = {work->loops, work->type, size, n, work->a, line, 1, NULL};
     char *const columns = work->inverse + begin * size, *const opposite = work->opposite + begin * size;
     for (npy_intp i = 0; i < n; i++) {
         memset(columns + i * line * size, 0, (size_t)(wide * size));
@@ -315,11 +282,9 @@ static void invert(lu_work *work, npy_intp begin, npy_intp end) {
         else if (i >= begin && i < end)
             ((double *)(columns + i * line * size))[i - begin] = 1;
     }
-    const npy_intp first = begin / width * width, last = (n - 1) / width * width;
-    for (npy_intp k = first; k < n; k += width)
-        eliminate(work, k, at_most(k + width, n), n, true, columns, opposite, wide);
-    for (npy_intp k = last; k >= 0; k -= width)
-        eliminate(work, k, 0, k, false, columns, opposite, wide);
+    if (!lapack_eliminate(&both, begin / width * width, false, true, columns, opposite, line, wide) ||
+        !lapack_eliminate(&both, 0, true, false, columns, opposite, line, wide))
+        work->failed = true;
 }
 
 /* Columns [begin, end) of the inverse, each to the place where the swaps of rows, as columns, put it. */
@@ -362,118 +327,8 @@ bool lapack_lu_inverse(lapack_kind kind, const lapack_matrices *x, npy_intp i, c
         work.failed = work.failed || !work.loops->is_finite(at(&work, k, 0), n);
     if (work.info || work.failed)
         return false;
-    order_of(work.pivots, 0, n, n, work.places); /* a row that comes from there is a column that goes there */
+    lapack_order(work.pivots, 0, n, n, work.places); /* a row that comes from there is a column that goes there */
     const npy_intp pieces = (n + INVERTED - 1) / INVERTED;
     native_parallel(pieces, work.shared ? 1 : pieces, invert_body, &work);
     return !work.failed;
-}
-
-/* Right sides by factors that are there: as an inverse's, but for their zeros. */
-
-typedef struct {
-    lu_work work;
-    const lapack_matrices *sides;
-    npy_intp at, piece;    /* the matrix of right sides, and how many of them go together */
-    const int *order;      /* of their rows */
-    bool turned;           /* by the factors turned over */
-} lu_sides;
-
-static npy_intp cut_sides(lu_work *work, lapack_kind kind, npy_intp n, npy_intp wide, char *scratch) {
-    work->loops = &PICK(lapack_lu_loops)->real[kind];
-    work->type = type_of(kind);
-    work->size = TYPE_SIZE[work->type];
-    work->rows = work->columns = work->least = n;
-    work->shared = n * n * wide >= SHARED && native_threads() > 1;
-    work->line = spread(work, n);
-    work->side_line = spread(work, wide);
-    const npy_intp sizes[] = {n * work->line, n * work->side_line, work->loops->width * work->side_line};
-    char **const parts[] = {&work->a, &work->inverse, &work->opposite};
-    npy_intp total = 0;
-    scratch = scratch ? scratch + -(uintptr_t)scratch % LINE : NULL;
-    for (int i = 0; i < 3; i++) {
-        *parts[i] = scratch ? scratch + total * work->size : NULL;
-        total += rounded(sizes[i], LINE / work->size);
-    }
-    return total * work->size + LINE;
-}
-
-bool lapack_lu_solve_pays(lapack_kind kind, npy_intp n, npy_intp wide) {
-    return lapack_lu_pays(kind, n, n) && wide >= MANY_SIDES;
-}
-
-npy_intp lapack_lu_solve_scratch(lapack_kind kind, npy_intp n, npy_intp wide) {
-    lu_work work;
-    return cut_sides(&work, kind, n, wide, NULL);
-}
-
-/* The factors turned over, and the order of their rows and columns too: what was U is one again, and what was L has ones on its diagonal. */
-#define TAKE_TURNED(real)                                                                                 \
-    for (npy_intp r = begin; r < end; r++) {                                                              \
-        const char *const from = lapack_at(x, work->matrix) + r * x->column;                              \
-        real *const to = (real *)at(work, work->rows - 1 - r, 0);                                         \
-        for (npy_intp j = 0; j < work->rows; j++)                                                         \
-            to[j] = *(const real *)(from + (work->rows - 1 - j) * x->row);                                \
-    }
-
-static void take_turned_body(void *context, npy_intp begin, npy_intp end) {
-    lu_work *work = context;
-    const lapack_matrices *x = work->x;
-    if (work->type == TYPE_F32)
-        TAKE_TURNED(float)
-    else
-        TAKE_TURNED(double)
-}
-
-/* Some columns, whose rows change places on their way in, or, where the factors are turned over, on their way out. */
-static void sides_body(void *context, npy_intp begin, npy_intp end) {
-    lu_sides *of = context;
-    lu_work *work = &of->work;
-    const npy_intp n = work->rows, width = work->loops->width, size = work->size;
-    for (npy_intp i = begin; i < end; i++) {
-        const npy_intp first = i * of->piece, count = at_most(of->piece, of->sides->columns - first), bytes = count * size;
-        char *const columns = work->inverse + first * size, *const opposite = work->opposite + first * size;
-        char *const room = malloc((size_t)(n * bytes));
-        if (!room) {
-            work->failed = true;
-            return;
-        }
-        const lapack_matrices rows = {.data = lapack_at(of->sides, of->at) + first * of->sides->column, .rows = count, .columns = n,
-                                      .row = of->sides->column, .column = of->sides->row};
-        lapack_copy(&rows, 0, size, room, count);
-        for (npy_intp row = 0; row < n; row++)
-            memcpy(columns + row * work->side_line * size, room + (of->turned ? n - 1 - row : of->order[row]) * bytes, (size_t)bytes);
-        for (int turn = 0; turn < 2; turn++)
-            if (turn == of->turned)
-                for (npy_intp k = 0; k < n; k += width)
-                    eliminate(work, k, at_most(k + width, n), n, true, columns, opposite, count);
-            else
-                for (npy_intp k = (n - 1) / width * width; k >= 0; k -= width)
-                    eliminate(work, k, 0, k, false, columns, opposite, count);
-        for (npy_intp row = 0; row < n; row++)
-            memcpy(room + (of->turned ? of->order[n - 1 - row] : row) * bytes, columns + row * work->side_line * size, (size_t)bytes);
-        const lapack_matrices made = {.data = room, .rows = n, .columns = count, .row = bytes, .column = size};
-        lapack_copy(&made, 0, size, work->made + first * n * size, n);
-        free(room);
-        if (!work->loops->is_finite(work->made + first * n * size, count * n))
-            work->failed = true;
-    }
-}
-
-bool lapack_lu_solve(lapack_kind kind, const lapack_matrices *factors, npy_intp i, const int *pivots, bool turned,
-                     const lapack_matrices *sides, char *made, char *scratch) {
-    lu_sides of = {.work = {.x = factors, .matrix = i, .made = made}, .sides = sides, .at = i, .turned = turned};
-    const npy_intp n = factors->rows, wide = sides->columns;
-    cut_sides(&of.work, kind, n, wide, scratch);
-    int *const order = malloc((size_t)n * sizeof *order);
-    if (!order)
-        return false;
-    order_of(pivots, 0, n, n, order);
-    of.order = order;
-    const npy_intp share = rounded((wide + native_threads() - 1) / native_threads(), LINE / of.work.size);
-    of.piece = of.work.shared ? at_most(SIDES, share) : wide;
-    const npy_intp pieces = (wide + of.piece - 1) / of.piece;
-    native_parallel(n, grain(n), turned ? take_turned_body : take_body, &of.work);
-    native_parallel(pieces, of.work.shared ? 1 : pieces, sides_body, &of);
-    free(order);
-    return !of.work.failed;
 }

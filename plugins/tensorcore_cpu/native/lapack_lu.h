@@ -15,11 +15,9 @@ typedef struct {
                  int first);
     /* So many columns of rows that are swapped; a is the row of the number `first`. */
     void (*swap)(void *a, ptrdiff_t line, ptrdiff_t columns, const int *pivots, ptrdiff_t count, int first);
-    /* The columns of a block row by its unit lower triangle: where they are, and as their opposites. */
-    void (*solve)(const void *triangle, ptrdiff_t step, ptrdiff_t rows, ptrdiff_t columns, void *a, void *opposite, ptrdiff_t line);
-    /* The same by an upper triangle. */
-    void (*solve_upper)(const void *triangle, ptrdiff_t step, ptrdiff_t rows, ptrdiff_t columns, void *a, void *opposite,
-                        ptrdiff_t line);
+    /* The columns of a block row by its triangle, the lower or the upper one, with its diagonal or with ones there: where they are, and as
+       their opposites. */
+    void (*solve[2][2])(const void *triangle, ptrdiff_t step, ptrdiff_t rows, ptrdiff_t columns, void *a, void *opposite, ptrdiff_t line);
     bool (*is_finite)(const void *x, ptrdiff_t count);
 } lapack_lu_real;
 

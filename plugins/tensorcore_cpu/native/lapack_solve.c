@@ -139,10 +139,10 @@ static PyObject *solve_by(lapack_job *job, PyObject *const *args) {
         lapack_side_by_side(job, factors_together, job->rows, count);
     const bool ours = job->routine == GETRS && !job->small && !job->lanes;
     job->by_products = ours && lapack_few_pay(job->kind, job->wide);
-    job->by_blocks = ours && lapack_lu_solve_pays(job->kind, job->rows, job->wide);
+    job->by_blocks = ours && lapack_sides_pay(job->kind, job->rows, job->wide);
     job->shares_out = job->by_products || job->by_blocks;
     const npy_intp square = (npy_intp)job->rows * job->rows * job->size;
-    const npy_intp blocks = job->by_blocks ? lapack_lu_solve_scratch(job->kind, job->rows, job->wide) : 0;
+    const npy_intp blocks = job->by_blocks ? lapack_sides_scratch(job->kind, job->rows) : 0;
     job->scratch = job->rows * 4 + 16 + (blocks > square ? blocks : square);
     PyArrayObject *made = lapack_new_matrices(&job->x, job->rows, job->wide, job->kind);
     job->made = made ? PyArray_BYTES(made) : NULL;

@@ -1,4 +1,5 @@
-/* Systems with a triangle: a few right sides by loops of our own, others by BLAS with a share of the columns on each thread. */
+/* Systems with a triangle: a few right sides by loops of our own, many real ones by products, others by BLAS with a share of the columns on
+   each thread. */
 #include "lapack.h"
 #include "lapack_triangle.h"
 
@@ -101,6 +102,9 @@ static void triangular_one(const lapack_job *job, npy_intp i, char *scratch) {
         triangular_few(job, i, made, scratch);
         return;
     }
+    if (job->by_blocks && lapack_triangle_solve(job->kind, &job->x, i, job->options[1] == 'U', job->options[2] == 'U', job->options[0] == 'L',
+                                                &job->y, made, scratch))
+        return;
     lapack_copy(&job->y, i, job->size, made, rows);
     const bool by_rows = job->x.column == job->size, by_columns = job->x.row == job->size;
     const npy_intp step = by_rows ? job->x.row : job->x.column;
@@ -149,8 +153,13 @@ static PyObject *run_solve_triangular(const native_kernel *kernel, PyObject *con
     const npy_intp sides = left ? job.y.columns : job.y.rows;
     if (job.small || (left && job.wide > FEW && count >= LAPACK_LANES)) /* what is turned over is used several times */
         lapack_side_by_side(&job, triangular_together, job.rows, count);
-    job.by_products = job.shares_out = !job.small && !job.lanes && lapack_few_pay(job.kind, sides);
-    job.scratch = (npy_intp)job.rows * (job.rows + (job.by_products && !left ? sides : 0)) * job.size;
+    const bool ours = !job.small && !job.lanes;
+    job.by_products = ours && lapack_few_pay(job.kind, sides);
+    job.by_blocks = ours && lapack_sides_pay(job.kind, job.rows, sides);
+    job.shares_out = job.by_products || job.by_blocks;
+    const npy_intp square = (npy_intp)job.rows * (job.rows + (job.by_products && !left ? sides : 0)) * job.size;
+    const npy_intp blocks = job.by_blocks ? lapack_sides_scratch(job.kind, job.rows) : 0;
+    job.scratch = blocks > square ? blocks : square;
     PyArrayObject *made = lapack_new_matrices(&job.x, job.y.rows, job.wide, job.kind);
     job.made = made ? PyArray_BYTES(made) : NULL;
     return lapack_finish(&job, count, (double)job.rows * job.y.rows * job.wide, &made, 1, 1);

@@ -25,7 +25,7 @@ enum {
 #include "lapack_lu_of_real.h"
 
 #define LOOPS(suffix) \
-    {WIDTH, LU_SPARE_##suffix, lu_panel_##suffix, lu_swap_##suffix, lu_solve_row_##suffix, lu_upper_row_##suffix, \
-     lu_is_finite_##suffix}
+    {WIDTH, LU_SPARE_##suffix, lu_panel_##suffix, lu_swap_##suffix, \
+     {{lu_lower_##suffix, lu_lower_unit_##suffix}, {lu_upper_##suffix, lu_upper_unit_##suffix}}, lu_is_finite_##suffix}
 
 const lapack_lu_loops ISA(lapack_lu_loops) = {.real = {LOOPS(f32), LOOPS(f64)}};

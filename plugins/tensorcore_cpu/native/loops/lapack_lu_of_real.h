@@ -153,87 +153,88 @@ static void F(lu_swap)(void *a, ptrdiff_t line, ptrdiff_t columns, const int *pi
     }
 }
 
-/* `count` vectors of columns. */
-ALWAYS_INLINE void F(lu_solve_strip)(const REAL *triangle, ptrdiff_t step, ptrdiff_t rows, REAL *a, REAL *opposite, ptrdiff_t line,
-                                     int count) {
-    for (ptrdiff_t i = 0; i < rows; i++) {
-        V here[STRIP];
+/* `count` vectors of a row, by its number of the diagonal, become what they are, and their opposites. */
+ALWAYS_INLINE void F(lu_finish)(const REAL *by, bool unit, V *here, REAL *a, REAL *opposite, int count) {
+    const REAL size = *by < 0 ? -*by : *by, times = 1 / *by;
 #pragma GCC unroll 4
-        for (int v = 0; v < count; v++)
-            here[v] = F(load)(a + i * line + v * LANES);
-        for (ptrdiff_t k = 0; k < i; k++)
-#pragma GCC unroll 4
-            for (int v = 0; v < count; v++)
-                here[v] += F(load)(opposite + k * line + v * LANES) * triangle[i * step + k];
-#pragma GCC unroll 4
-        for (int v = 0; v < count; v++) {
-            F(store)(a + i * line + v * LANES, here[v]);
-            F(store)(opposite + i * line + v * LANES, -here[v]);
-        }
+    for (int v = 0; v < count; v++) {
+        if (!unit)
+            here[v] = size >= F(LEAST) && size <= 1 / F(LEAST) ? here[v] * times : here[v] / *by;
+        F(store)(a + v * LANES, here[v]);
+        F(store)(opposite + v * LANES, -here[v]);
     }
 }
 
-/* The same by an upper triangle, from its last row to its first. */
-ALWAYS_INLINE void F(lu_upper_strip)(const REAL *triangle, ptrdiff_t step, ptrdiff_t rows, REAL *a, REAL *opposite, ptrdiff_t line,
-                                     int count) {
-    for (ptrdiff_t i = rows; i-- > 0;) {
-        const REAL by = triangle[i * (step + 1)], size = by < 0 ? -by : by, times = 1 / by;
-        V here[STRIP];
+/* Rows i and, with `two`, `next` behind it, from which rows [from, to) are taken away; of two, so that what is loaded serves both. */
+ALWAYS_INLINE void F(lu_rows)(const REAL *triangle, ptrdiff_t step, REAL *a, REAL *opposite, ptrdiff_t line, ptrdiff_t i, ptrdiff_t next,
+                              ptrdiff_t from, ptrdiff_t to, bool two, bool unit, int count) {
+    const REAL *const one = triangle + i * step, *const other = triangle + next * step;
+    V here[STRIP], there[STRIP];
 #pragma GCC unroll 4
-        for (int v = 0; v < count; v++)
-            here[v] = F(load)(a + i * line + v * LANES);
-        for (ptrdiff_t k = i + 1; k < rows; k++)
-#pragma GCC unroll 4
-            for (int v = 0; v < count; v++)
-                here[v] += F(load)(opposite + k * line + v * LANES) * triangle[i * step + k];
+    for (int v = 0; v < count; v++) {
+        here[v] = F(load)(a + i * line + v * LANES);
+        there[v] = two ? F(load)(a + next * line + v * LANES) : here[v];
+    }
+    for (ptrdiff_t k = from; k < to; k++)
 #pragma GCC unroll 4
         for (int v = 0; v < count; v++) {
-            here[v] = size >= F(LEAST) && size <= 1 / F(LEAST) ? here[v] * times : here[v] / by;
-            F(store)(a + i * line + v * LANES, here[v]);
-            F(store)(opposite + i * line + v * LANES, -here[v]);
+            const V known = F(load)(opposite + k * line + v * LANES);
+            here[v] += known * one[k];
+            if (two)
+                there[v] += known * other[k];
         }
+    F(lu_finish)(one + i, unit, here, a + i * line, opposite + i * line, count);
+    if (!two)
+        return;
+#pragma GCC unroll 4
+    for (int v = 0; v < count; v++)
+        there[v] -= here[v] * other[i];
+    F(lu_finish)(other + next, unit, there, a + next * line, opposite + next * line, count);
+}
+
+/* `count` vectors of columns, from the first row on, or of an upper triangle from the last. */
+ALWAYS_INLINE void F(lu_strip)(const REAL *triangle, ptrdiff_t step, ptrdiff_t rows, REAL *a, REAL *opposite, ptrdiff_t line, bool upper,
+                               bool unit, int count) {
+    ptrdiff_t done = 0;
+    for (; done + 2 <= rows; done += 2) {
+        const ptrdiff_t i = upper ? rows - 1 - done : done;
+        F(lu_rows)(triangle, step, a, opposite, line, i, upper ? i - 1 : i + 1, upper ? i + 1 : 0, upper ? rows : i, true, unit, count);
+    }
+    if (done < rows) {
+        const ptrdiff_t i = upper ? 0 : done;
+        F(lu_rows)(triangle, step, a, opposite, line, i, i, upper ? 1 : 0, upper ? rows : i, false, unit, count);
     }
 }
 
 /* The last columns, fewer than a vector: what is behind them is others'. */
-static void F(lu_solve_rest)(const REAL *triangle, ptrdiff_t step, ptrdiff_t rows, ptrdiff_t columns, REAL *a, REAL *opposite,
-                             ptrdiff_t line, bool upper) {
+ALWAYS_INLINE void F(lu_rest)(const REAL *triangle, ptrdiff_t step, ptrdiff_t rows, ptrdiff_t columns, REAL *a, REAL *opposite,
+                              ptrdiff_t line, bool upper, bool unit) {
     REAL here[WIDTH * LANES] = {0}, other[WIDTH * LANES];
     for (ptrdiff_t i = 0; i < rows; i++)
         memcpy(here + i * LANES, a + i * line, (size_t)columns * sizeof(REAL));
-    if (upper)
-        F(lu_upper_strip)(triangle, step, rows, here, other, LANES, 1);
-    else
-        F(lu_solve_strip)(triangle, step, rows, here, other, LANES, 1);
+    F(lu_strip)(triangle, step, rows, here, other, LANES, upper, unit, 1);
     for (ptrdiff_t i = 0; i < rows; i++) {
         memcpy(a + i * line, here + i * LANES, (size_t)columns * sizeof(REAL));
         memcpy(opposite + i * line, other + i * LANES, (size_t)columns * sizeof(REAL));
     }
 }
 
-static void F(lu_solve_row)(const void *triangle, ptrdiff_t step, ptrdiff_t rows, ptrdiff_t columns, void *a, void *opposite,
-                            ptrdiff_t line) {
-    REAL *at = a, *other = opposite;
-    ptrdiff_t c = 0;
-    for (; c + STRIP * (ptrdiff_t)LANES <= columns; c += STRIP * LANES)
-        F(lu_solve_strip)(triangle, step, rows, at + c, other + c, line, STRIP);
-    for (; c + (ptrdiff_t)LANES <= columns; c += LANES)
-        F(lu_solve_strip)(triangle, step, rows, at + c, other + c, line, 1);
-    if (c < columns)
-        F(lu_solve_rest)(triangle, step, rows, columns - c, at + c, other + c, line, false);
-}
-
-static void F(lu_upper_row)(const void *triangle, ptrdiff_t step, ptrdiff_t rows, ptrdiff_t columns, void *a, void *opposite,
-                            ptrdiff_t line) {
-    REAL *at = a, *other = opposite;
-    ptrdiff_t c = 0;
-    for (; c + STRIP * (ptrdiff_t)LANES <= columns; c += STRIP * LANES)
-        F(lu_upper_strip)(triangle, step, rows, at + c, other + c, line, STRIP);
-    for (; c + (ptrdiff_t)LANES <= columns; c += LANES)
-        F(lu_upper_strip)(triangle, step, rows, at + c, other + c, line, 1);
-    if (c < columns)
-        F(lu_solve_rest)(triangle, step, rows, columns - c, at + c, other + c, line, true);
-}
+#define SOLVE(name, upper, unit)                                                                              \
+    static void F(name)(const void *triangle, ptrdiff_t step, ptrdiff_t rows, ptrdiff_t columns, void *a, void *opposite, ptrdiff_t line) { \
+        REAL *at = a, *other = opposite;                                                                      \
+        ptrdiff_t c = 0;                                                                                      \
+        for (; c + STRIP * (ptrdiff_t)LANES <= columns; c += STRIP * LANES)                                   \
+            F(lu_strip)(triangle, step, rows, at + c, other + c, line, upper, unit, STRIP);                   \
+        for (; c + (ptrdiff_t)LANES <= columns; c += LANES)                                                   \
+            F(lu_strip)(triangle, step, rows, at + c, other + c, line, upper, unit, 1);                       \
+        if (c < columns)                                                                                      \
+            F(lu_rest)(triangle, step, rows, columns - c, at + c, other + c, line, upper, unit);              \
+    }
+SOLVE(lu_lower, false, false)
+SOLVE(lu_lower_unit, false, true)
+SOLVE(lu_upper, true, false)
+SOLVE(lu_upper_unit, true, true)
+#undef SOLVE
 
 static bool F(lu_is_finite)(const void *x, ptrdiff_t count) {
     const REAL *at = x;

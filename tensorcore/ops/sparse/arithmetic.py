@@ -156,22 +156,24 @@ def matmul(a: Any, b: Any) -> Any:
         if a.dim() == 1:
             return matmul(b.t(), a)
         return matmul(b.t(), a.t()).t()  # type: ignore[attr-defined]
-    rules.matmul_shape("matmul", tuple(a.native.shape), tuple(b.native.shape))
-    if a.dim() == b.dim() == 3:
+    shape, other = tuple(a.native.shape), tuple(b.native.shape)
+    rules.matmul_shape("matmul", shape, other)
+    dims, ndim = len(shape), len(other)
+    if dims == ndim == 3:
         return _batched(a, b)
-    if a.dim() != 2 or a.sparse_dim() != 2 or b.dim() > 2:
+    if dims != 2 or a.sparse_dim() != 2 or ndim > 2:
         raise ShapeError(
-            f"matmul: expected a sparse matrix and a dense one, got {a.dim()}-D and {b.dim()}-D; use bmm of dense"
+            f"matmul: expected a sparse matrix and a dense one, got {dims}-D and {ndim}-D; use bmm of dense"
         )
     if a.dtype is not b.dtype:
         raise DtypeError(f"matmul: expected both of one dtype, got {a.dtype} and {b.dtype}; convert one with .to(...)")
     # Row by row where it is stored so: then nothing has to be sorted.
     held = a if a.is_sparse_csr else a.to_sparse_coo()
     rows, columns = map(_long, held.parts[:2]) if a.is_sparse_csr else held.parts[0].unbind(0)
-    wide: Any = b if b.dim() == 2 else b.unsqueeze(1)
-    options = {"count": a.native.shape[0], "compressed": a.is_sparse_csr}
+    wide: Any = b if ndim == 2 else b.unsqueeze(1)
+    options = {"count": shape[0], "compressed": a.is_sparse_csr}
     made = _product((rows, columns, held.parts[-1], wide), options, b.dtype)
-    return made if b.dim() == 2 else made.squeeze(1)
+    return made if ndim == 2 else made.squeeze(1)
 
 
 def _batched(a: Any, b: Any) -> Any:

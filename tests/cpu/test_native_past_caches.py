@@ -1,7 +1,9 @@
-"""Elementwise results too large for the caches, which are stored past them."""
+"""Elementwise results too large for the caches, which are stored past them, and those that threads share from both ends in turn."""
 
 import numpy as np
 import pytest
+
+import tensorcore as tc
 
 from .native import awkward, kernel, needs_native
 
@@ -46,3 +48,17 @@ def test_functions_of_steps_too_large_for_the_caches(step):
         np.testing.assert_array_equal(made[part], native(x[part].copy()))
     rows = np.resize(x[:700], (9000, 1001))[:, ::-1][:, :1000]
     np.testing.assert_array_equal(native(rows)[::1000], native(rows[::1000].copy()))
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("count", [2_400_001, 2_500_000, 3_000_017])
+def test_loops_that_go_back_miss_nothing(count, threads):
+    """Sums, copies and joins of more than the second caches hold, whose every second loop begins at the end, are whole each time."""
+    tc.set_num_threads(threads)
+    x = np.arange(count, dtype=np.float32)
+    a, b = tc.from_numpy(x), tc.from_numpy(x[::-1].copy())
+    for _ in range(3):
+        np.testing.assert_array_equal((a + b).numpy(), np.full(count, count - 1, np.float32))
+        np.testing.assert_array_equal(a.clone().numpy(), x)
+        np.testing.assert_array_equal(tc.cat([a, b]).numpy(), np.concatenate([x, x[::-1]]))
+        np.testing.assert_array_equal(a.to(tc.float64).numpy(), x)

@@ -176,7 +176,7 @@ static PyObject *run_join(const native_kernel *kernel, PyObject *const *args, Py
     job.made = PyArray_BYTES(made);
     job.whole = rows * job.row;
     if (dense && (rows == 1 || job.row >= LONG * job.parts))
-        native_evenly(job.whole, GRAIN, join_bytes, &job);
+        native_passing(job.whole, GRAIN, 2 * job.whole, join_bytes, &job);
     else
         native_evenly(rows, GRAIN / job.row + 1, weaves(&job, dense) ? weave : join_rows, &job);
     for (int k = 0; !regular && k < job.parts; k++)

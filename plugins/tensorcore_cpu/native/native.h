@@ -181,6 +181,9 @@ void native_parallel(npy_intp count, npy_intp grain, native_body body, void *con
 static inline npy_intp native_even_grain(npy_intp count, npy_intp grain) { return count > grain && grain > 3 ? grain / 4 : grain; }
 void native_evenly(npy_intp count, npy_intp grain, native_body body, void *context);
 
+/* The same for one that reads and writes so many bytes, each once and in order. */
+void native_passing(npy_intp count, npy_intp grain, npy_intp bytes, native_body body, void *context);
+
 /* Lets go of the GIL while body(context, 0, count) runs, which may call native_parallel as if it had it. */
 void native_without_gil(npy_intp count, native_body body, void *context);
 

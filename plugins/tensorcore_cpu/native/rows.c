@@ -114,7 +114,10 @@ PyObject *native_dense_loop(const native_operand *operands, int inputs, native_t
         return NULL;
     run.data[inputs] = PyArray_BYTES(made);
     run.steps[inputs] = TYPE_SIZE[type];
-    native_evenly(count, grain, run_dense, &run);
+    npy_intp bytes = 0;
+    for (int k = 0; k <= inputs; k++)
+        bytes += count * run.steps[k];
+    native_passing(count, grain, bytes, run_dense, &run);
     return (PyObject *)made;
 }
 
@@ -330,7 +333,7 @@ PyArrayObject *native_copied(PyArrayObject *x, native_type type) {
     PyArrayObject *made = native_empty(PyArray_NDIM(x), PyArray_DIMS(x), type);
     if (made && PyArray_SIZE(x) > 0) {
         byte_copy run = {PyArray_BYTES(made), PyArray_BYTES(x), PyArray_NBYTES(x)};
-        native_evenly(PyArray_NBYTES(x), 1 << 17, copy_bytes, &run);
+        native_passing(PyArray_NBYTES(x), 1 << 17, 2 * PyArray_NBYTES(x), copy_bytes, &run);
     }
     return made;
 }

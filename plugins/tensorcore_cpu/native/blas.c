@@ -177,7 +177,8 @@ bool native_blas_run(native_type type, const gemm_job *job) {
         !read_side(job->right_inner, job->right_column, job->inner, job->columns, &w.right, &w.right_row))
         return false;
     const ptrdiff_t threads = native_threads(), bytes = job->inner * job->columns * size;
-    bool lies = !job->pairs && bytes <= (w.left == AS_IS ? LYING_BYTES : TURNED_LYING_BYTES) && job->rows >= (w.right == AS_IS ? 2 * threads * LEAST_ROWS : TURN_ROWS);
+    bool lies = !job->pairs && bytes <= (w.left == AS_IS ? LYING_BYTES : TURNED_LYING_BYTES) &&
+                job->rows >= (w.right == AS_IS ? 2 * threads * LEAST_ROWS : TURN_ROWS);
     gemm_job turned = *job;
     void *room = NULL;
     if (lies && w.right == TURNED && (room = native_scratch((size_t)bytes))) {

@@ -173,11 +173,12 @@ static void sides_body(void *context, npy_intp begin, npy_intp end) {
     work *w = context;
     const npy_intp n = w->both.n, size = w->both.size, line = lapack_apart(w->kind, w->piece), row = line * size;
     const size_t bytes = (size_t)((n + LAPACK_PUT_OFF) * row + n * row);
-    char *const columns = native_scratch(bytes), *const opposite = columns + n * row, *const room = opposite + LAPACK_PUT_OFF * row;
+    char *const columns = native_scratch(bytes);
     if (!columns) {
         w->failed = true;
         return;
     }
+    char *const opposite = columns + n * row, *const room = opposite + LAPACK_PUT_OFF * row;
     for (npy_intp i = begin; i < end && !w->failed; i++) {
         const npy_intp first = i * w->piece, count = at_most(w->piece, w->sides.columns - first);
         take_sides(w, first, count, columns, row, room);

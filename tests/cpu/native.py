@@ -68,9 +68,29 @@ def isa(request):
         yield request.param
 
 
-@pytest.fixture(params=[*instruction_sets(), "mkl"])
+def has_tiles():
+    """Whether products of float32 can be made by a unit for tiles of bfloat16 here."""
+    before = native.products()
+    try:
+        return native.products("tiles") == "tiles"
+    except ValueError:
+        return False
+    finally:
+        native.products(before)
+
+
+needs_tiles = pytest.mark.skipif(not native.available() or not has_tiles(), reason="no unit for tiles here")
+
+
+@pytest.fixture(params=[*instruction_sets(), "mkl", "tiles"])
 def products(request):
-    """Runs the test with the products of each instruction set and of each library in turn."""
+    """Runs the test with the products of each instruction set, of each library and of the unit for tiles in turn."""
+    if request.param == "tiles":
+        if not native.available() or not has_tiles():
+            pytest.skip("needs the C kernels and a unit for tiles")
+        with running(None, "tiles"):
+            yield request.param
+        return
     if request.param != "mkl":
         with running(request.param, "own"):
             yield request.param

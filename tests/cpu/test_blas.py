@@ -210,7 +210,9 @@ def test_the_report_says_what_multiplies():
 def test_products_of_what_is_not_there():
     """The name of no library is refused, and nothing changes."""
     before = native.products()
-    with pytest.raises(ValueError, match=r"native\.products: expected own, or mkl where it is installed, got 'atlas'"):
+    with pytest.raises(
+        ValueError, match=r"native\.products: expected own, or mkl or tiles where they are there, got 'atlas'"
+    ):
         native.products("atlas")
     assert native.products() == before
 

@@ -68,19 +68,27 @@ def isa(name: str | None = None) -> str | None:
 
 
 def products(name: str | None = None) -> str:
-    """Sets, if given, what matrix products run on, and returns it: ``own`` for the kernels, ``mkl`` for oneMKL.
+    """Sets, if given, what matrix products run on, and returns it.
 
-    Raises ValueError for another name, or where that one is not there. For tests: no kernel may be running.
+    ``own`` is for the kernels, ``mkl`` for oneMKL, and ``tiles`` for the unit of that name where it is faster, beside one of
+    the two. Raises ValueError for another name, or where that one is not there. For tests: no kernel may be running.
     """
     if _library is None:
         return "own"
+    tiles, found = bool(_library.thirds(None)), blas.find_mkl()
     if name == "own":
         _library.blas_unload()
-    elif name == "mkl" and (found := blas.find_mkl()):
+    elif name == "mkl" and found:
         _library.blas_load(found)
+    elif name == "tiles" and _library.thirds(True):
+        blas.prepare(_library)
+        _library.thirds(True)
     elif name is not None:
-        raise ValueError(f"native.products: expected own, or mkl where it is installed, got '{name}'")
-    return "mkl" if _library.blas_in_use() else "own"
+        _library.thirds(tiles)
+        raise ValueError(f"native.products: expected own, or mkl or tiles where they are there, got '{name}'")
+    if name in ("own", "mkl"):
+        _library.thirds(False)
+    return "tiles" if _library.thirds(None) else "mkl" if _library.blas_in_use() else "own"
 
 
 def describe_products() -> str:

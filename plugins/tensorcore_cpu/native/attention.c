@@ -30,6 +30,36 @@ static size_t panel_bytes(const attention *a, npy_intp inner, npy_intp columns) 
     return (size_t)(rounded_up(columns, a->gemm->width) * inner) * a->bytes;
 }
 
+/* Rows of a head of `width` numbers each; steps in numbers. */
+typedef struct {
+    const char *data;
+    npy_intp row, step;
+} lines;
+
+/* Rows [first, first + rows) of a head as numbers that are computed with: halves are converted into the room. */
+static lines lines_of(const attention *a, const source *from, npy_intp batch, npy_intp head, npy_intp first, npy_intp rows,
+                      npy_intp width, void *room) {
+    const npy_intp step = from->step[2];
+    const char *data = moved(head_of(from, batch, head, a->stored), first * step, a->stored);
+    if (!native_is_half(a->type))
+        return (lines){data, step, from->step[3]};
+    const bool beside = step == width && from->step[3] == 1;
+    for (npy_intp r = 0; r < (beside ? 1 : rows); r++)
+        native_widen_apart(a->type, moved(data, r * step, a->stored), from->step[3], (float *)room + r * width,
+                           beside ? rows * width : width);
+    return (lines){room, width, 1};
+}
+
+/* Where numbers of a result are made, from `element` on: there, or in the room, from which `keep` rounds them to halves. */
+static char *place_of(const attention *a, char *result, npy_intp element, char *room) {
+    return native_is_half(a->type) ? room : moved(result, element, a->bytes);
+}
+
+static void keep(const attention *a, const char *made, char *result, npy_intp element, npy_intp count) {
+    if (native_is_half(a->type))
+        native_narrow(a->type, (const float *)made, moved(result, element, a->stored), count);
+}
+
 static panels pack(const attention *a, const void *data, npy_intp inner_step, npy_intp column_step, npy_intp inner,
                    npy_intp columns, char *room) {
     gemm_job job = {.right = data, .right_inner = inner_step, .right_column = column_step};
@@ -64,30 +94,44 @@ static void pack_rows(const attention *a, const void *data, npy_intp row_step, n
    lie far apart where heads lie side by side, which no processor foresees. */
 static void fetch(const attention *a, const source *from, npy_intp batch, npy_intp head, npy_intp rows, npy_intp width,
                   npy_intp first, npy_intp some) {
-    if (from->step[3] != 1 || (a->rows * width + a->columns * (a->features + a->width)) * (npy_intp)a->bytes > FETCHED)
+    if (from->step[3] != 1 || (a->rows * width + a->columns * (a->features + a->width)) * (npy_intp)a->stored > FETCHED)
         return;
-    const char *data = head_of(from, batch, head, a->bytes);
+    const char *data = head_of(from, batch, head, a->stored);
     for (npy_intp r = first; r < at_most(first + some, rows); r++) {
-        const char *row = data + r * from->step[2] * (npy_intp)a->bytes, *last = row + width * (npy_intp)a->bytes - 1;
+        const char *row = data + r * from->step[2] * (npy_intp)a->stored, *last = row + width * (npy_intp)a->stored - 1;
         for (const char *line = row; line < last; line += 64)
             __builtin_prefetch(line, 0, 2);
         __builtin_prefetch(last, 0, 2);
     }
 }
 
+/* One allocation of rooms of those sizes, each of whole cache lines; NULL where there is no memory. */
+static char *rooms(const size_t *sizes, int count, char **at) {
+    size_t total = 0;
+    for (int i = 0; i < count; i++)
+        total += (sizes[i] + 63) / 64 * 64;
+    char *room = aligned_alloc(64, total);
+    for (int i = 0; room && i < count; i++)
+        at[i] = i ? at[i - 1] + (sizes[i - 1] + 63) / 64 * 64 : room;
+    return room;
+}
+
 /* Forward: pieces are (batch, head, part of the rows). */
 static void forward_body(void *context, npy_intp begin, npy_intp end) {
     attention *a = context;
     const npy_intp step = a->gemm->left_step, block = a->gemm->most_inner;
-    const size_t of_keys = panel_bytes(a, a->features, a->columns);
-    const size_t of_values = panel_bytes(a, a->columns, a->width), of_rows = (size_t)(ROWS * step) * a->bytes;
-    char *room = aligned_alloc(64, (of_keys + of_values + 2 * of_rows + 2 * ROWS * sizeof(double) + 63) / 64 * 64);
+    const size_t of_rows = (size_t)(ROWS * step) * a->bytes, wider = (size_t)(a->features > a->width ? a->features : a->width);
+    const bool half = native_is_half(a->type);
+    const size_t sizes[] = {panel_bytes(a, a->features, a->columns), panel_bytes(a, a->columns, a->width), of_rows, of_rows,
+                            ROWS * sizeof(double), ROWS * sizeof(double), half ? ROWS * (size_t)a->width * a->bytes : 0,
+                            half ? wider * (size_t)(a->columns > ROWS ? a->columns : ROWS) * a->bytes : 0};
+    enum { PARTS = sizeof sizes / sizeof *sizes };
+    char *at[PARTS], *room = rooms(sizes, PARTS, at);
     if (!room) {
         a->failed = true;
         return;
     }
-    char *value_room = room + of_keys, *query = value_room + of_values, *scores = query + of_rows;
-    char *top = scores + of_rows, *total = top + ROWS * sizeof(double);
+    char *query = at[2], *scores = at[3], *top = at[4], *total = at[5], *made_room = at[6], *wide = at[7];
     npy_intp packed = -1;
     panels keys = {0}, values = {0};
     for (npy_intp piece = begin; piece < end; piece++) {
@@ -95,21 +139,22 @@ static void forward_body(void *context, npy_intp begin, npy_intp end) {
         const npy_intp group = head / (a->heads / a->groups), pair = batch * a->groups + group;
         const npy_intp share = rounded_up(parts_of(a->rows, a->splits), a->block_rows), first = piece % a->splits * share;
         if (packed != pair) {
-            keys = pack(a, head_of(&a->key, batch, group, a->bytes), a->key.step[3], a->key.step[2], a->features,
-                        a->columns, room);
-            values = pack(a, head_of(&a->value, batch, group, a->bytes), a->value.step[2], a->value.step[3],
-                          a->columns, a->width, value_room);
+            const lines key = lines_of(a, &a->key, batch, group, 0, a->columns, a->features, wide);
+            keys = pack(a, key.data, key.step, key.row, a->features, a->columns, at[0]);
+            const lines value = lines_of(a, &a->value, batch, group, 0, a->columns, a->width, wide);
+            values = pack(a, value.data, value.row, value.step, a->columns, a->width, at[1]);
             packed = pair;
         }
         for (npy_intp row = first; row < at_most(first + share, a->rows); row += a->block_rows) {
             const npy_intp rows = at_most(a->block_rows, at_most(first + share, a->rows) - row);
             const npy_intp columns = a->causal ? at_most(a->columns, row + rows) : a->columns;
-            pack_rows(a, moved(head_of(&a->query, batch, head, a->bytes), row * a->query.step[2], a->bytes),
-                      a->query.step[2], a->query.step[3], rows, a->features, query);
+            const lines mine = lines_of(a, &a->query, batch, head, row, rows, a->features, wide);
+            pack_rows(a, mine.data, mine.row, mine.step, rows, a->features, query);
             a->loops->scale(query, rows, a->features, step, a->scale);
-            char *made = moved(a->made, (one * a->rows + row) * a->width, a->bytes);
+            const npy_intp element = (one * a->rows + row) * a->width;
+            char *made = place_of(a, a->made, element, made_room);
             for (npy_intp r = 0; r < rows; r++) {
-                if (a->type == TYPE_F32)
+                if (a->real == TYPE_F32)
                     ((float *)top)[r] = -(float)Py_HUGE_VAL, ((float *)total)[r] = 0;
                 else
                     ((double *)top)[r] = -Py_HUGE_VAL, ((double *)total)[r] = 0;
@@ -136,6 +181,7 @@ static void forward_body(void *context, npy_intp begin, npy_intp end) {
             part.made = made;
             part.dots = moved(a->sums, one * a->rows + row, a->bytes);
             a->loops->finish(&part);
+            keep(a, made, a->made, element, rows * a->width);
         }
     }
     free(room);
@@ -149,46 +195,49 @@ static void backward_body(void *context, npy_intp begin, npy_intp end) {
     npy_intp most = STRIP / a->columns / height * height;
     most = most < height ? height : at_most(most, a->block_rows / height * height);
     const npy_intp each = most * step; /* elements of one block of scores */
+    const size_t half = native_is_half(a->type), keys_bytes = (size_t)(a->columns * a->features) * a->bytes;
+    const size_t values_bytes = (size_t)(a->columns * a->width) * a->bytes;
+    const size_t rows_bytes = (size_t)(most * (a->features > a->width ? a->features : a->width)) * a->bytes;
     const size_t sizes[] = {panel_bytes(a, a->features, a->columns), panel_bytes(a, a->width, a->columns),
                             panel_bytes(a, a->columns, a->features), panel_bytes(a, most, a->features),
                             panel_bytes(a, most, a->width), (size_t)each * a->bytes, (size_t)each * a->bytes,
                             (size_t)(blocks * each) * a->bytes, (size_t)(blocks * each) * a->bytes,
-                            (size_t)(block * step) * a->bytes, ROWS * sizeof(double)};
+                            (size_t)(block * step) * a->bytes, ROWS * sizeof(double),
+                            half * keys_bytes, half * values_bytes, half * keys_bytes, half * values_bytes,
+                            half * rows_bytes, half * rows_bytes};
     enum { PARTS = sizeof sizes / sizeof *sizes };
-    size_t total = 0;
-    for (int i = 0; i < PARTS; i++)
-        total += (sizes[i] + 63) / 64 * 64;
-    char *room = aligned_alloc(64, total), *at[PARTS];
+    char *at[PARTS], *room = rooms(sizes, PARTS, at);
     if (!room) {
         a->failed = true;
         return;
     }
-    for (int i = 0; i < PARTS; i++)
-        at[i] = i ? at[i - 1] + (sizes[i - 1] + 63) / 64 * 64 : room;
     char *query = at[5], *sent = at[6], *scores = at[7], *slopes = at[8], *turned = at[9], *dots = at[10];
     for (npy_intp piece = begin; piece < end; piece++) {
         const npy_intp batch = piece / a->groups, group = piece % a->groups;
-        const char *key = head_of(&a->key, batch, group, a->bytes), *value = head_of(&a->value, batch, group, a->bytes);
-        const panels keys = pack(a, key, a->key.step[3], a->key.step[2], a->features, a->columns, at[0]);
-        const panels values = pack(a, value, a->value.step[3], a->value.step[2], a->width, a->columns, at[1]);
-        const panels down = pack(a, key, a->key.step[2], a->key.step[3], a->columns, a->features, at[2]);
-        char *of_key = a->of_key ? moved(a->of_key, piece * a->columns * a->features, a->bytes) : NULL;
-        char *of_value = a->of_value ? moved(a->of_value, piece * a->columns * a->width, a->bytes) : NULL;
+        const npy_intp key_first = piece * a->columns * a->features, value_first = piece * a->columns * a->width;
+        const lines key = lines_of(a, &a->key, batch, group, 0, a->columns, a->features, at[11]);
+        const lines value = lines_of(a, &a->value, batch, group, 0, a->columns, a->width, at[12]);
+        const panels keys = pack(a, key.data, key.step, key.row, a->features, a->columns, at[0]);
+        const panels values = pack(a, value.data, value.step, value.row, a->width, a->columns, at[1]);
+        const panels down = pack(a, key.data, key.row, key.step, a->columns, a->features, at[2]);
+        char *of_key = a->of_key ? place_of(a, a->of_key, key_first, at[13]) : NULL;
+        char *of_value = a->of_value ? place_of(a, a->of_value, value_first, at[14]) : NULL;
         if (of_key)
-            memset(of_key, 0, (size_t)(a->columns * a->features) * a->bytes);
+            memset(of_key, 0, keys_bytes);
         if (of_value)
-            memset(of_value, 0, (size_t)(a->columns * a->width) * a->bytes);
+            memset(of_value, 0, values_bytes);
         for (npy_intp head = group * repeat; head < (group + 1) * repeat; head++) {
             for (npy_intp row = 0; row < a->rows; row += most) {
                 const npy_intp rows = at_most(most, a->rows - row), one = (batch * a->heads + head) * a->rows + row;
                 const npy_intp columns = a->causal ? at_most(a->columns, row + rows) : a->columns;
-                const char *mine = moved(head_of(&a->query, batch, head, a->bytes), row * a->query.step[2], a->bytes);
-                const char *arrived = moved(head_of(&a->sent, batch, head, a->bytes), row * a->sent.step[2], a->bytes);
-                pack_rows(a, mine, a->query.step[2], a->query.step[3], rows, a->features, query);
+                const lines mine = lines_of(a, &a->query, batch, head, row, rows, a->features, at[15]);
+                pack_rows(a, mine.data, mine.row, mine.step, rows, a->features, query);
                 a->loops->scale(query, rows, a->features, step, a->scale);
-                pack_rows(a, arrived, a->sent.step[2], a->sent.step[3], rows, a->width, sent);
-                const panels queries = pack(a, mine, a->query.step[2], a->query.step[3], rows, a->features, at[3]);
-                const panels gradients = pack(a, arrived, a->sent.step[2], a->sent.step[3], rows, a->width, at[4]);
+                const panels queries = pack(a, mine.data, mine.row, mine.step, rows, a->features, at[3]);
+                const lines arrived = lines_of(a, &a->sent, batch, head, row, rows, a->width, at[15]);
+                pack_rows(a, arrived.data, arrived.row, arrived.step, rows, a->width, sent);
+                const panels gradients = pack(a, arrived.data, arrived.row, arrived.step, rows, a->width, at[4]);
+                char *const of_query = a->of_query ? place_of(a, a->of_query, one * a->features, at[16]) : NULL;
                 memset(dots, 0, ROWS * sizeof(double));
                 if (repeat == 1 && piece + 1 < end) {
                     const npy_intp next = (piece + 1) / a->groups, other = (piece + 1) % a->groups;
@@ -220,7 +269,7 @@ static void backward_body(void *context, npy_intp begin, npy_intp end) {
                         multiply(a, turned, some, &gradients, 0, rows, 0, a->width,
                                  moved(of_value, column * a->width, a->bytes), a->width, true);
                     }
-                    if (!of_key && !a->of_query)
+                    if (!of_key && !of_query)
                         continue;
                     a->loops->slopes(&part);
                     if (of_key) {
@@ -228,12 +277,17 @@ static void backward_body(void *context, npy_intp begin, npy_intp end) {
                         multiply(a, turned, some, &queries, 0, rows, 0, a->features,
                                  moved(of_key, column * a->features, a->bytes), a->features, true);
                     }
-                    if (a->of_query)
-                        multiply(a, part.slopes, rows, &down, column, some, 0, a->features,
-                                 moved(a->of_query, one * a->features, a->bytes), a->features, column > 0);
+                    if (of_query)
+                        multiply(a, part.slopes, rows, &down, column, some, 0, a->features, of_query, a->features, column > 0);
                 }
+                if (of_query)
+                    keep(a, of_query, a->of_query, one * a->features, rows * a->features);
             }
         }
+        if (of_key)
+            keep(a, of_key, a->of_key, key_first, a->columns * a->features);
+        if (of_value)
+            keep(a, of_value, a->of_value, value_first, a->columns * a->width);
     }
     free(room);
 }
@@ -260,15 +314,16 @@ static bool has_shape(PyObject *object, npy_intp a, npy_intp b, npy_intp c, npy_
 /* query, key, value, mask. False where the call is not for us. */
 static bool read_call(attention *a, PyObject *const *natives, PyObject **given) {
     *a = (attention){.type = native_array_type(natives[0])};
-    if ((a->type != TYPE_F32 && a->type != TYPE_F64 && a->type != TYPE_BF16) || !given[CAUSAL] || !given[SCALE] ||
+    if ((a->type != TYPE_F32 && a->type != TYPE_F64 && !native_is_half(a->type)) || !given[CAUSAL] || !given[SCALE] ||
         !read_source(natives[0], a->type, &a->query) || !read_source(natives[1], a->type, &a->key) ||
         !read_source(natives[2], a->type, &a->value))
         return false;
     const npy_intp *query = PyArray_DIMS((PyArrayObject *)natives[0]), *key = PyArray_DIMS((PyArrayObject *)natives[1]);
-    a->bytes = TYPE_SIZE[a->type];
-    const native_type real = a->type == TYPE_F64 ? TYPE_F64 : TYPE_F32;
-    a->gemm = gemm_real(real);
-    a->loops = &loops->real[real];
+    a->real = a->type == TYPE_F64 ? TYPE_F64 : TYPE_F32;
+    a->bytes = TYPE_SIZE[a->real];
+    a->stored = TYPE_SIZE[a->type];
+    a->gemm = gemm_real(a->real);
+    a->loops = &loops->real[a->real];
     a->batch = query[0];
     a->heads = query[1];
     a->rows = query[2];
@@ -289,7 +344,7 @@ static bool read_call(attention *a, PyObject *const *natives, PyObject **given) 
     native_type masking = native_array_type(natives[3]);
     a->mask = (PyArrayObject *)natives[3];
     a->truth = masking == TYPE_BOOL;
-    if ((masking != real && !a->truth) || PyArray_NDIM(a->mask) != 4)
+    if ((masking != a->real && !a->truth) || PyArray_NDIM(a->mask) != 4)
         return false;
     const npy_intp full[4] = {a->batch, a->heads, a->rows, a->columns};
     for (int i = 0; i < 4; i++) {
@@ -302,22 +357,27 @@ static bool read_call(attention *a, PyObject *const *natives, PyObject **given) 
 
 /* Entries */
 
+/* A new reference to the mask as scores take it: that of halves, the type of the query, as floats. */
+static PyObject *mask_for_scores(PyObject *mask, PyObject *query) {
+    const native_type type = native_array_type(mask);
+    if (native_is_half(type) && type == native_array_type(query))
+        return native_converted((PyArrayObject *)mask, type, TYPE_F32);
+    return Py_NewRef(mask);
+}
+
 static PyObject *run_forward(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     PyObject *given[OPTIONS];
     attention a;
     if (nargs != 4 || !native_options(args, nargs, kwnames, names, OPTIONS, given))
         return PyErr_Clear(), NULL;
-    PyObject *natives[4] = {args[0], args[1], args[2], Py_NewRef(args[3])};
-    const bool narrow = native_array_type(args[0]) == TYPE_BF16, ours = !narrow || attention_takes_bf16(args[0]);
-    if (ours && narrow && native_array_type(args[3]) == TYPE_BF16)
-        Py_SETREF(natives[3], native_converted((PyArrayObject *)args[3], TYPE_BF16, TYPE_F32));
-    if (!ours || !natives[3] || !read_call(&a, natives, given)) {
+    PyObject *natives[4] = {args[0], args[1], args[2], mask_for_scores(args[3], args[0])};
+    if (!natives[3] || !read_call(&a, natives, given)) {
         Py_XDECREF(natives[3]);
         PyErr_Clear();
         return NULL;
     }
     PyArrayObject *made = native_empty(4, (npy_intp[]){a.batch, a.heads, a.rows, a.width}, a.type);
-    PyArrayObject *sums = native_empty(3, (npy_intp[]){a.batch, a.heads, a.rows}, a.type == TYPE_F64 ? TYPE_F64 : TYPE_F32);
+    PyArrayObject *sums = native_empty(3, (npy_intp[]){a.batch, a.heads, a.rows}, a.real);
     if (made && sums) {
         const npy_intp heads = a.batch * a.heads, work = a.rows * a.columns * (a.features + a.width);
         a.made = PyArray_BYTES(made);
@@ -325,7 +385,8 @@ static PyObject *run_forward(const native_kernel *kernel, PyObject *const *args,
         const npy_intp threads = native_threads(), wanted = threads > 1 && heads < 4 * threads ? 4 * threads : heads;
         a.splits = at_most(parts_of(wanted, heads), parts_of(a.rows, 2 * ROWS));
         const npy_intp grain = WORK / (work / a.splits + 1) + 1;
-        native_parallel(heads * a.splits, grain, a.type == TYPE_BF16 ? attention_forward_bf16 : forward_body, &a);
+        const bool tiles = a.type == TYPE_BF16 && attention_takes_bf16(args[0]);
+        native_parallel(heads * a.splits, grain, tiles ? attention_forward_bf16 : forward_body, &a);
         if (a.failed)
             PyErr_NoMemory();
     }
@@ -341,10 +402,14 @@ static PyObject *run_backward(const native_kernel *kernel, PyObject *const *args
     attention a;
     if (nargs != 6 || !native_options(args, nargs, kwnames, names, OPTIONS, given) || !given[NEEDS] ||
         !PyTuple_CheckExact(given[NEEDS]) || PyTuple_GET_SIZE(given[NEEDS]) != 4 ||
-        (args[4] != Py_None && PyTuple_GET_ITEM(given[NEEDS], 3) == Py_True) || !read_call(&a, args + 1, given) ||
-        a.type == TYPE_BF16 || !read_source(args[0], a.type, &a.sent) || !has_shape(args[0], a.batch, a.heads, a.rows, a.width) ||
-        native_array_type(args[5]) != a.type || !PyArray_IS_C_CONTIGUOUS((PyArrayObject *)args[5]) ||
+        (args[4] != Py_None && PyTuple_GET_ITEM(given[NEEDS], 3) == Py_True))
+        return PyErr_Clear(), NULL;
+    PyObject *natives[4] = {args[1], args[2], args[3], mask_for_scores(args[4], args[1])};
+    if (!natives[3] || !read_call(&a, natives, given) ||
+        !read_source(args[0], a.type, &a.sent) || !has_shape(args[0], a.batch, a.heads, a.rows, a.width) ||
+        native_array_type(args[5]) != a.real || !PyArray_IS_C_CONTIGUOUS((PyArrayObject *)args[5]) ||
         PyArray_SIZE((PyArrayObject *)args[5]) != a.batch * a.heads * a.rows) {
+        Py_XDECREF(natives[3]);
         PyErr_Clear();
         return NULL;
     }
@@ -371,6 +436,7 @@ static PyObject *run_backward(const native_kernel *kernel, PyObject *const *args
         if (a.failed)
             PyErr_NoMemory();
     }
+    Py_DECREF(natives[3]);
     if (!done || a.failed)
         Py_CLEAR(tuple);
     return tuple;

@@ -90,7 +90,7 @@ BF16_TARGET static void round_powers(const rooms *room, npy_intp rows, npy_intp 
 /* Rows [row, row + rows) of a head. */
 static void make_rows(const attention *a, const rooms *room, npy_intp batch, npy_intp head, npy_intp row, npy_intp rows) {
     const npy_intp columns = a->causal ? at_most(a->columns, row + rows) : a->columns, one = batch * a->heads + head;
-    copy_query(a, (const uint16_t *)head_of(&a->query, batch, head, a->bytes) + row * a->query.step[2], rows, room);
+    copy_query(a, (const uint16_t *)head_of(&a->query, batch, head, a->stored) + row * a->query.step[2], rows, room);
     for (npy_intp r = 0; r < rows; r++) {
         room->top[r] = -(float)Py_HUGE_VAL;
         room->total[r] = 0;
@@ -120,7 +120,7 @@ static void make_rows(const attention *a, const rooms *room, npy_intp batch, npy
     part.dots = a->sums + (one * a->rows + row) * (npy_intp)sizeof(float);
     a->loops->finish(&part);
     for (npy_intp r = 0; r < rows; r++)
-        native_narrow(TYPE_BF16, room->made + r * room->width, moved(a->made, (one * a->rows + row + r) * a->width, a->bytes),
+        native_narrow(TYPE_BF16, room->made + r * room->width, moved(a->made, (one * a->rows + row + r) * a->width, a->stored),
                       a->width);
 }
 
@@ -140,8 +140,8 @@ void attention_forward_bf16(void *context, npy_intp begin, npy_intp end) {
         const npy_intp group = head / (a->heads / a->groups), pair = batch * a->groups + group;
         const npy_intp share = rounded_up(parts_of(a->rows, a->splits), BF16_TALL), first = piece % a->splits * share;
         if (packed != pair) {
-            pack(head_of(&a->key, batch, group, a->bytes), a->key.step[3], a->key.step[2], a->features, a->columns, room.keys);
-            pack(head_of(&a->value, batch, group, a->bytes), a->value.step[2], a->value.step[3], a->columns, a->width, room.values);
+            pack(head_of(&a->key, batch, group, a->stored), a->key.step[3], a->key.step[2], a->features, a->columns, room.keys);
+            pack(head_of(&a->value, batch, group, a->stored), a->value.step[2], a->value.step[3], a->columns, a->width, room.values);
             packed = pair;
         }
         const npy_intp last = at_most(first + share, a->rows);

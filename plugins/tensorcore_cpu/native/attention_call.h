@@ -13,8 +13,8 @@ typedef struct {
 } source;
 
 typedef struct {
-    native_type type;
-    size_t bytes;
+    native_type type, real; /* of the arrays, and of the numbers that are computed with: halves become floats on their way */
+    size_t stored, bytes;   /* of one of these, one of those */
     const gemm_real_loops *gemm;
     const attention_real_loops *loops;
     npy_intp batch, heads, groups, rows, columns, features, width;
@@ -31,16 +31,12 @@ typedef struct {
     _Atomic bool failed;
 } attention;
 
-static inline npy_intp at_most(npy_intp a, npy_intp b) { return a < b ? a : b; }
-static inline npy_intp parts_of(npy_intp count, npy_intp most) { return (count + most - 1) / most; }
-static inline npy_intp rounded_up(npy_intp count, npy_intp unit) { return parts_of(count, unit) * unit; }
-
 static inline void *moved(const void *data, npy_intp elements, size_t bytes) {
     return (char *)data + elements * (npy_intp)bytes;
 }
 
-static inline char *head_of(const source *from, npy_intp batch, npy_intp head, size_t bytes) {
-    return moved(from->data, batch * from->step[0] + head * from->step[1], bytes);
+static inline char *head_of(const source *from, npy_intp batch, npy_intp head, size_t stored) {
+    return moved(from->data, batch * from->step[0] + head * from->step[1], stored);
 }
 
 static inline attention_part part_at(const attention *a, npy_intp batch, npy_intp head, npy_intp row, npy_intp column,

@@ -57,8 +57,6 @@ static library found;
 static bool in_use, asked;
 static PyObject *finder;
 
-static ptrdiff_t parts_of(ptrdiff_t count, ptrdiff_t most) { return (count + most - 1) / most; }
-
 bool native_blas_ready(ptrdiff_t multiplications) {
     if (asked || !finder || multiplications < LEAST_WORK)
         return true;

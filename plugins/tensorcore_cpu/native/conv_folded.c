@@ -22,9 +22,6 @@ enum {
 };
 
 static const conv_real_loops *real_of(const convolution *c) { return &PICK(conv_loops)->real[c->type == TYPE_F64]; }
-static ptrdiff_t at_most(ptrdiff_t a, ptrdiff_t b) { return a < b ? a : b; }
-static ptrdiff_t at_least(ptrdiff_t a, ptrdiff_t b) { return a > b ? a : b; }
-static ptrdiff_t parts_of(ptrdiff_t count, ptrdiff_t most) { return (count + most - 1) / most; }
 
 /* A plane with all that windows reach, also outside of what is wanted. */
 static ptrdiff_t plane_size(const convolution *c, int dim) {

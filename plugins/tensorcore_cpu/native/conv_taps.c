@@ -23,7 +23,6 @@ enum {
     PACK = 1 << 15,       /* weights whose packing is worth a thread */
 };
 
-static ptrdiff_t at_least(ptrdiff_t a, ptrdiff_t b) { return a > b ? a : b; }
 static const conv_real_loops *real_of(const convolution *c) { return &PICK(conv_loops)->real[c->type == TYPE_F64]; }
 
 /* Sums over taps */

@@ -250,7 +250,7 @@ static PyObject *run_eye(const native_kernel *kernel, PyObject *const *args, Py_
 }
 
 /* The parts of complex numbers as one dim more, without a reference to their array. */
-static PyArrayObject *parts_of(PyArrayObject *x, native_type type) {
+static PyArrayObject *as_reals(PyArrayObject *x, native_type type) {
     npy_intp shape[NATIVE_DIMS], steps[NATIVE_DIMS];
     const int ndim = PyArray_NDIM(x);
     memcpy(shape, PyArray_DIMS(x), (size_t)ndim * sizeof *shape);
@@ -310,7 +310,7 @@ static PyObject *run_pad(const native_kernel *kernel, PyObject *const *args, Py_
         return NULL;
     if (parts == TYPE_NONE)
         return pad_with(made, x, type, start, options[VALUE]) ? (PyObject *)made : (Py_DECREF(made), NULL);
-    PyArrayObject *within = parts_of(made, type), *from = parts_of(x, type);
+    PyArrayObject *within = as_reals(made, type), *from = as_reals(x, type);
     if (!within || !from || !pad_with(within, from, type, start, Py_False))
         Py_CLEAR(made);
     Py_XDECREF(within);

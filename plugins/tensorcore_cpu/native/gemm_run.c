@@ -2,6 +2,7 @@
 #include "gemm.h"
 
 #include "blas.h"
+#include "gemm_thirds.h"
 #include "native.h"
 
 #include <stdlib.h>
@@ -28,10 +29,6 @@ enum {
     THIN_PIECE = 1 << 14,    /* elements of the result that are one piece of such work, */
     THIN_PIECES = 4,         /* of which so many are worth a second thread */
 };
-
-static ptrdiff_t at_most(ptrdiff_t a, ptrdiff_t b) { return a < b ? a : b; }
-static ptrdiff_t parts_of(ptrdiff_t count, ptrdiff_t most) { return (count + most - 1) / most; }
-static ptrdiff_t rounded_up(ptrdiff_t count, ptrdiff_t unit) { return parts_of(count, unit) * unit; }
 
 /* One product */
 
@@ -237,6 +234,8 @@ bool gemm_run(native_type type, const gemm_job *job) {
         native_parallel(parts_of(longer, work.step), THIN_PIECES, thin_body, &work);
         return true;
     }
+    if (type == TYPE_F32 && gemm_takes_thirds(job) && gemm_run_thirds(job))
+        return true;
     if (native_blas_run(type, job))
         return true;
     product all = {.job = job, .real = real, .size = TYPE_SIZE[type]};

@@ -66,9 +66,13 @@ void native_retype_number(native_operand *operand, native_type from, native_type
     PICK(cast_loops)->cast[from][to]((char *[]){(char *)&number, operand->data}, (const ptrdiff_t[]){0, 0}, 1);
 }
 
-void native_widen(native_type half, const void *from, float *to, npy_intp count) {
+void native_widen_apart(native_type half, const void *from, npy_intp step, float *to, npy_intp count) {
     char *const ends[2] = {(char *)from, (char *)to};
-    PICK(cast_loops)->cast[half][TYPE_F32](ends, (const ptrdiff_t[]){TYPE_SIZE[half], sizeof *to}, count);
+    PICK(cast_loops)->cast[half][TYPE_F32](ends, (const ptrdiff_t[]){step * TYPE_SIZE[half], sizeof *to}, count);
+}
+
+void native_widen(native_type half, const void *from, float *to, npy_intp count) {
+    native_widen_apart(half, from, 1, to, count);
 }
 
 void native_narrow(native_type half, const float *from, void *to, npy_intp count) {

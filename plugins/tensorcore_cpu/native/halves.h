@@ -13,8 +13,9 @@ PyObject *native_widened(const native_kernel *kernel, PyObject *const *args, Py_
 /* A new array of another type with the values of one, whose memory order it has; between the half types and float. */
 PyObject *native_converted(PyArrayObject *x, native_type from, native_type to);
 
-/* `count` elements side by side: halves to floats, and floats rounded to halves. */
+/* `count` elements side by side: halves, or each `step` halves from the one before, to floats, and floats rounded to halves. */
 void native_widen(native_type half, const void *from, float *to, npy_intp count);
+void native_widen_apart(native_type half, const void *from, npy_intp step, float *to, npy_intp count);
 void native_narrow(native_type half, const float *from, void *to, npy_intp count);
 
 /* x + factor * y of two arrays of one half type, rounded once; NULL without an exception where they are others. */

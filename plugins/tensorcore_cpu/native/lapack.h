@@ -82,6 +82,7 @@ PyArrayObject *lapack_new_rows(const lapack_matrices *like, npy_intp rows, npy_i
 PyArrayObject *lapack_new_vectors(const lapack_matrices *like, npy_intp n, int number);
 int lapack_number(lapack_kind kind); /* NumPy's of the kind */
 static inline lapack_kind lapack_real(lapack_kind kind) { return kind & 1 ? LAPACK_F64 : LAPACK_F32; }
+static inline native_type lapack_type(lapack_kind real) { return real == LAPACK_F32 ? TYPE_F32 : TYPE_F64; }
 static inline bool lapack_complex(lapack_kind kind) { return kind >= LAPACK_C64; }
 
 /* Number k of real ones. */

@@ -22,14 +22,10 @@ static const lapack_bidiagonal_real *loops_of(lapack_kind kind) { return &PICK(l
 
 static npy_intp size_of(lapack_kind kind) { return kind == LAPACK_F32 ? 4 : 8; }
 
-static npy_intp rounded(npy_intp bytes) { return (bytes + LINE - 1) / LINE * LINE; }
-
-static npy_intp larger(npy_intp a, npy_intp b) { return a > b ? a : b; }
-
 bool lapack_bidiagonal_pays(lapack_kind kind, npy_intp rows, npy_intp columns, bool vectors) {
     if (lapack_complex(kind) || rows < LEAST || columns < LEAST || rows * columns * size_of(kind) > MOST_BYTES)
         return false;
-    return !vectors || lapack_qr_pays(kind, larger(rows, LEAST_PRODUCTS), larger(columns, LEAST_PRODUCTS));
+    return !vectors || lapack_qr_pays(kind, at_least(rows, LEAST_PRODUCTS), at_least(columns, LEAST_PRODUCTS));
 }
 
 /* So many that the loops find whole vectors of rows. */
@@ -41,16 +37,16 @@ static bool is_swept(lapack_kind kind, npy_intp n, npy_intp left, npy_intp right
 }
 
 npy_intp lapack_bidiagonal_scratch(lapack_kind kind, npy_intp rows, npy_intp columns, bool vectors) {
-    const npy_intp size = size_of(kind), most = larger(rows, columns), n = rows + columns - most;
+    const npy_intp size = size_of(kind), most = at_least(rows, columns), n = rows + columns - most;
     const lapack_bidiagonal_room room = loops_of(kind)->room(most, n, vectors);
-    const npy_intp matrix = LINE + rounded(room.total * size);
+    const npy_intp matrix = LINE + rounded_up(room.total * size, LINE);
     if (!vectors)
-        return matrix + rounded(4 * n * size);
-    const npy_intp lapacks = rounded((3 * n + 4) * n * size) + rounded(8 * n * (npy_intp)sizeof(int));
-    const npy_intp swept = rounded(whole_rows(n) * room.left_line * size) + rounded(whole_rows(n) * room.line * size);
-    const npy_intp sorted = larger(n * most * size, (2 * n + 1) * (npy_intp)sizeof(double));
+        return matrix + rounded_up(4 * n * size, LINE);
+    const npy_intp lapacks = rounded_up((3 * n + 4) * n * size, LINE) + rounded_up(8 * n * (npy_intp)sizeof(int), LINE);
+    const npy_intp swept = rounded_up(whole_rows(n) * room.left_line * size, LINE) + rounded_up(whole_rows(n) * room.line * size, LINE);
+    const npy_intp sorted = at_least(n * most * size, (2 * n + 1) * (npy_intp)sizeof(double));
     const npy_intp reflected = lapack_qr_scratch(kind, most, n, most);
-    return matrix + (is_swept(kind, n, n, n) ? swept + larger(sorted, reflected) : 0) + larger(lapacks, reflected);
+    return matrix + (is_swept(kind, n, n, n) ? swept + at_least(sorted, reflected) : 0) + at_least(lapacks, reflected);
 }
 
 /* Ones on the diagonal of `columns` columns of `rows` each, and zeros elsewhere, but for the first n of both. */
@@ -117,8 +113,8 @@ static bool by_sweeps(lapack_kind kind, const lapack_bidiagonal_room *room, npy_
     const npy_intp size = size_of(kind);
     char *const diagonal = matrix + room->diagonal * size, *const above = matrix + room->above * size;
     const lapack_vectors left = {work, room->left_line, most};
-    const lapack_vectors right = {work + rounded(whole_rows(n) * room->left_line * size), room->line, n};
-    char *const rest = (char *)right.rows + rounded(whole_rows(n) * room->line * size);
+    const lapack_vectors right = {work + rounded_up(whole_rows(n) * room->left_line * size, LINE), room->line, n};
+    char *const rest = (char *)right.rows + rounded_up(whole_rows(n) * room->line * size, LINE);
     int order[MOST_SWEPT];
     if (!product(kind, room, n, false, &left, matrix, rest) || !product(kind, room, n, true, &right, matrix, rest) ||
         !loops_of(kind)->sweeps(n, diagonal, above, rest, &left, &right))
@@ -150,7 +146,7 @@ static bool by_parts(lapack_kind kind, const lapack_bidiagonal_room *room, npy_i
     const int u_line = (int)rows, vh_line = (int)right;
     int info, unused;
     char *const diagonal = matrix + room->diagonal * size, *const above = matrix + room->above * size;
-    int *const ints = (int *)(work + rounded((3 * (npy_intp)n + 4) * n * size));
+    int *const ints = (int *)(work + rounded_up((3 * (npy_intp)n + 4) * n * size, LINE));
     LAPACK(BDSDC, kind)(wide ? "L" : "U", "I", &n, diagonal, above, u, &u_line, vh, &vh_line, work, &unused, work, ints, &info);
     if (info)
         return false;
@@ -164,11 +160,11 @@ bool lapack_bidiagonal_svd(lapack_kind kind, const lapack_matrices *x, npy_intp 
                            npy_intp right, char *scratch) {
     const lapack_bidiagonal_real *loops = loops_of(kind);
     scratch += -(uintptr_t)scratch % LINE;
-    const npy_intp size = size_of(kind), rows = x->rows, columns = x->columns, most = larger(rows, columns);
+    const npy_intp size = size_of(kind), rows = x->rows, columns = x->columns, most = at_least(rows, columns);
     const int n = (int)(rows + columns - most);
     const lapack_bidiagonal_room room = loops->room(most, n, u != NULL);
     const bool wide = rows < columns; /* the adjoint is factored then */
-    char *const diagonal = scratch + room.diagonal * size, *const work = scratch + rounded(room.total * size);
+    char *const diagonal = scratch + room.diagonal * size, *const work = scratch + rounded_up(room.total * size, LINE);
     lapack_matrices by_rows = *x;
     double power;
     int info;

@@ -31,16 +31,13 @@ typedef struct {
     _Atomic bool failed;
 } cholesky_work;
 
-static npy_intp at_most(npy_intp a, npy_intp b) { return a < b ? a : b; }
-static native_type type_of(lapack_kind kind) { return kind == LAPACK_F32 ? TYPE_F32 : TYPE_F64; }
-
 bool lapack_cholesky_pays(lapack_kind kind, npy_intp n) {
-    return !lapack_complex(kind) && n >= LEAST && !gemm_real(type_of(kind))->slower_than_blas;
+    return !lapack_complex(kind) && n >= LEAST && !gemm_real(lapack_type(kind))->slower_than_blas;
 }
 
 static npy_intp cut(cholesky_work *work, lapack_kind kind, npy_intp n, char *scratch) {
     work->loops = &PICK(lapack_cholesky_loops)->real[kind];
-    work->type = type_of(kind);
+    work->type = lapack_type(kind);
     work->size = TYPE_SIZE[work->type];
     work->n = n;
     const npy_intp line = LINE / work->size, whole = (n + work->loops->spare + line - 1) / line * line;

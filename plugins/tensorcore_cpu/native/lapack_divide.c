@@ -31,8 +31,6 @@ typedef struct {
     _Atomic bool failed;
 } divide_work;
 
-static npy_intp rounded(npy_intp bytes) { return (bytes + 63) / 64 * 64; }
-
 /* Leaves are halves of halves, as many as leave none too large. */
 static npy_intp leaves_of(npy_intp n) {
     npy_intp leaves = 1;
@@ -47,16 +45,16 @@ static npy_intp leaf_numbers(npy_intp rows) { return 1 + 4 * rows + rows * rows;
 
 static npy_intp cut(divide_work *work, lapack_kind kind, npy_intp n, char *room) {
     work->kind = kind;
-    work->type = kind == LAPACK_F32 ? TYPE_F32 : TYPE_F64;
+    work->type = lapack_type(kind);
     work->size = TYPE_SIZE[work->type];
     work->n = n;
     work->leaves = leaves_of(n);
     const npy_intp most = (n + work->leaves - 1) / work->leaves;
-    work->leaf_work = rounded(leaf_numbers(most) * work->size);
+    work->leaf_work = rounded_up(leaf_numbers(most) * work->size, 64);
     const npy_intp leaf_ints = (3 + 5 * most) * work->leaves, ints = 4 * n > leaf_ints ? 4 * n : leaf_ints;
     const npy_intp vectors = 3 * (n + SPARE * work->leaves) * work->size, leaves = work->leaf_work * work->leaves;
-    const npy_intp sizes[] = {rounded(n * n * work->size), rounded(vectors > leaves ? vectors : leaves),
-                              rounded(n * (npy_intp)sizeof(int)), rounded(ints * (npy_intp)sizeof(int))};
+    const npy_intp sizes[] = {rounded_up(n * n * work->size, 64), rounded_up(vectors > leaves ? vectors : leaves, 64),
+                              rounded_up(n * (npy_intp)sizeof(int), 64), rounded_up(ints * (npy_intp)sizeof(int), 64)};
     char *parts[4];
     npy_intp total = 0;
     for (int i = 0; i < 4; i++) {

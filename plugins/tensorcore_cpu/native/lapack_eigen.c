@@ -11,8 +11,6 @@ DECLARE_LOOPS(lapack_eigen_loops, lapack_eigen_loops);
 
 static const int ASK = -1;
 
-static npy_intp rounded(npy_intp bytes) { return (bytes + 63) / 64 * 64; }
-
 static npy_intp real_size(const lapack_job *job) { return job->kind & 1 ? 8 : 4; }
 
 static int real_of(const lapack_job *job, const void *number) {
@@ -38,9 +36,9 @@ static void call_eigh(const lapack_job *job, char *x, char *values, char *work, 
 
 /* LAPACK's work space, real numbers and ints lie one after the other in the scratch, behind them the matrix where no vectors are
    wanted. */
-static npy_intp reals_at(const lapack_job *job) { return rounded(job->room.work * job->size); }
-static npy_intp ints_at(const lapack_job *job) { return reals_at(job) + rounded(job->room.reals * real_size(job)); }
-static npy_intp rest_at(const lapack_job *job) { return ints_at(job) + rounded(job->room.ints * (npy_intp)sizeof(int)); }
+static npy_intp reals_at(const lapack_job *job) { return rounded_up(job->room.work * job->size, 64); }
+static npy_intp ints_at(const lapack_job *job) { return reals_at(job) + rounded_up(job->room.reals * real_size(job), 64); }
+static npy_intp rest_at(const lapack_job *job) { return ints_at(job) + rounded_up(job->room.ints * (npy_intp)sizeof(int), 64); }
 
 /* Vectors by LAPACK's divide and conquer, and LAPACK's reflections by products (Golub and Van Loan, Matrix Computations, 8.3 and 8.4). */
 
@@ -59,7 +57,7 @@ static npy_intp cut_products(const lapack_job *job, char *scratch, char **matrix
     npy_intp total = 0;
     for (int i = 0; i < 5; i++) {
         *parts[i] = scratch ? scratch + total : NULL;
-        total += rounded(sizes[i]);
+        total += rounded_up(sizes[i], 64);
     }
     return total;
 }

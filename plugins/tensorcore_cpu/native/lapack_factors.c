@@ -6,8 +6,6 @@
 
 static char *at(char *made, const lapack_job *job, npy_intp i, npy_intp elements) { return made + i * elements * job->size; }
 
-static npy_intp rounded(npy_intp bytes) { return (bytes + 15) / 16 * 16; }
-
 static npy_intp real_size(const lapack_job *job) { return job->kind & 1 ? 8 : 4; }
 
 /* A real number, and the parts of one that may be complex. */
@@ -65,7 +63,7 @@ static bool qr_by_products(const lapack_job *job, npy_intp i, char *a, char *tau
 static void qr_one(const lapack_job *job, npy_intp i, char *scratch) {
     const npy_intp rows = job->rows, columns = job->columns;
     char *a = scratch + qr_room(job);
-    char *taus = a + rounded(qr_line(job) * columns * job->size);
+    char *taus = a + rounded_up(qr_line(job) * columns * job->size, 16);
     int info;
     if (job->by_products && qr_by_products(job, i, a, taus, scratch))
         return;
@@ -108,7 +106,7 @@ static PyObject *run_qr(const native_kernel *kernel, PyObject *const *args, Py_s
         lapack_room_keep(&job, more ? &second : &first, 0, 0);
     }
     job.by_products = job.shares_out = !job.lanes && lapack_qr_pays(job.kind, job.rows, job.columns);
-    job.scratch = qr_room(&job) + rounded(qr_line(&job) * job.columns * job.size) + job.least * job.size;
+    job.scratch = qr_room(&job) + rounded_up(qr_line(&job) * job.columns * job.size, 16) + job.least * job.size;
     PyArrayObject *made[] = {alone ? NULL : lapack_new_matrices(&job.x, job.rows, job.wide, job.kind),
                              lapack_new_rows(&job.x, job.wide, job.columns, job.kind)};
     if ((alone || made[0]) && made[1]) {

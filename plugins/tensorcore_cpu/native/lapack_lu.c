@@ -45,13 +45,9 @@ typedef struct {
     char *lower, *next_lower; /* what is below that block and the next one, NULL where one thread does all */
 } lu_blocks;
 
-static npy_intp at_most(npy_intp a, npy_intp b) { return a < b ? a : b; }
-static npy_intp rounded(npy_intp count, npy_intp unit) { return (count + unit - 1) / unit * unit; }
-static native_type type_of(lapack_kind kind) { return kind == LAPACK_F32 ? TYPE_F32 : TYPE_F64; }
-
 bool lapack_lu_pays(lapack_kind kind, npy_intp rows, npy_intp columns) {
     return !lapack_complex(kind) && at_most(rows, columns) >= LEAST && rows <= TALL * columns &&
-           !gemm_real(type_of(kind))->slower_than_blas;
+           !gemm_real(lapack_type(kind))->slower_than_blas;
 }
 
 /* Columns of a block of so many. */
@@ -63,7 +59,7 @@ static npy_intp width_of(const lu_work *work, npy_intp columns) {
    below a block and below the next one. */
 static npy_intp cut(lu_work *work, lapack_kind kind, npy_intp rows, npy_intp columns, bool inverse, char *scratch) {
     work->loops = &PICK(lapack_lu_loops)->real[kind];
-    work->type = type_of(kind);
+    work->type = lapack_type(kind);
     work->size = TYPE_SIZE[work->type];
     work->rows = rows;
     work->columns = columns;
@@ -82,7 +78,7 @@ static npy_intp cut(lu_work *work, lapack_kind kind, npy_intp rows, npy_intp col
     scratch = scratch ? scratch + -(uintptr_t)scratch % LINE : NULL;
     for (int i = 0; i < (int)(sizeof parts / sizeof *parts); i++) {
         *parts[i] = scratch ? scratch + total * work->size : NULL;
-        total += rounded(sizes[i], line);
+        total += rounded_up(sizes[i], line);
     }
     work->places = (int *)places;
     return total * work->size + LINE;
@@ -255,7 +251,7 @@ static void give_swapped_body(void *context, npy_intp begin, npy_intp end) {
     free(room);
 }
 
-static npy_intp grain(npy_intp other) { return rounded(COPIED / other + 1, LINE / 4); }
+static npy_intp grain(npy_intp other) { return rounded_up(COPIED / other + 1, LINE / 4); }
 
 bool lapack_lu_factor(lapack_kind kind, const lapack_matrices *x, npy_intp i, char *made, int *pivots, int *info, char *scratch) {
     lu_work work = {.x = x, .matrix = i, .made = made, .pivots = pivots};

@@ -24,20 +24,16 @@ typedef struct {
     char *triangles, *r, *sums, *times, *panel; /* parts of the scratch */
 } qr_work;
 
-static npy_intp at_most(npy_intp a, npy_intp b) { return a < b ? a : b; }
-
-static native_type type_of(lapack_kind kind) { return kind == LAPACK_F32 ? TYPE_F32 : TYPE_F64; }
-
 bool lapack_qr_pays(lapack_kind kind, npy_intp rows, npy_intp columns) {
     if (lapack_complex(kind) || at_most(rows, columns) < LEAST_COLUMNS)
         return false;
-    return !gemm_real(type_of(kind))->slower_than_blas || (rows <= MOST_WITH_BLAS && columns <= MOST_WITH_BLAS);
+    return !gemm_real(lapack_type(kind))->slower_than_blas || (rows <= MOST_WITH_BLAS && columns <= MOST_WITH_BLAS);
 }
 
 /* The parts, in elements: triangles, a panel's R, its products with all columns, these times the triangle, and the panel. */
 static npy_intp cut(qr_work *work, lapack_kind kind, npy_intp rows, npy_intp count, npy_intp wide, char *scratch) {
     work->loops = &PICK(lapack_qr_loops)->real[kind];
-    work->type = type_of(kind);
+    work->type = lapack_type(kind);
     work->size = TYPE_SIZE[work->type];
     work->width = work->loops->width;
     const npy_intp width = work->width, line = LINE / work->size;
@@ -60,7 +56,7 @@ npy_intp lapack_qr_scratch(lapack_kind kind, npy_intp rows, npy_intp count, npy_
 
 /* Columns that fall on one another in the caches are packed by products, and turned over slowly. */
 npy_intp lapack_qr_line(lapack_kind kind, npy_intp rows) {
-    const npy_intp size = TYPE_SIZE[type_of(kind)];
+    const npy_intp size = TYPE_SIZE[lapack_type(kind)];
     return rows + (rows * size % NEARBY ? 0 : LINE / size);
 }
 

@@ -8,18 +8,16 @@ enum { FEW = 16 }; /* rows or columns to multiply by reflections, whose triangle
 
 static char *at(char *made, const lapack_job *job, npy_intp i, npy_intp elements) { return made + i * elements * job->size; }
 
-static npy_intp rounded(npy_intp bytes) { return (bytes + 15) / 16 * 16; }
-
 /* A thread's scratch: what LAPACK works in, what products do, for `reflections` and up to `wide` columns, and the rest. */
-static char *room_of(const lapack_job *job, char *scratch) { return scratch + rounded(job->room.work * job->size); }
+static char *room_of(const lapack_job *job, char *scratch) { return scratch + rounded_up(job->room.work * job->size, 16); }
 
 static npy_intp products_room(const lapack_job *job, npy_intp rows, npy_intp reflections, npy_intp wide) {
-    return job->by_products ? rounded(lapack_qr_scratch(job->kind, rows, reflections, wide)) : 0;
+    return job->by_products ? rounded_up(lapack_qr_scratch(job->kind, rows, reflections, wide), 16) : 0;
 }
 
 static void set_scratch(lapack_job *job, npy_intp rows, npy_intp reflections, npy_intp wide, npy_intp rest) {
     job->by_products = job->shares_out = !job->lanes && lapack_qr_pays(job->kind, rows, reflections);
-    job->scratch = rounded(job->room.work * job->size) + products_room(job, rows, reflections, wide) + rest;
+    job->scratch = rounded_up(job->room.work * job->size, 16) + products_room(job, rows, reflections, wide) + rest;
 }
 
 static void geqrf_one(const lapack_job *job, npy_intp i, char *scratch) {
@@ -81,7 +79,7 @@ static void product_one(const lapack_job *job, npy_intp i, char *scratch) {
     char *taus = factors_at(job, i, room + products_room(job, job->rows, job->wide, job->columns));
     int info;
     if (job->by_products) {
-        char *a = taus + rounded(job->wide * job->size);
+        char *a = taus + rounded_up(job->wide * job->size, 16);
         lapack_copy(&job->x, i, job->size, a, job->rows);
         if (lapack_qr_triangles(job->kind, job->rows, job->wide, a, job->rows, taus, room) &&
             lapack_qr_product(job->kind, job->rows, job->wide, job->columns, a, job->rows, made, job->rows, room))
@@ -119,7 +117,7 @@ static PyObject *run_householder_product(const native_kernel *kernel, PyObject *
         LAPACK(ORGQR, job.kind)(&job.rows, &job.columns, &job.wide, &x, &job.rows, &x, &answer, &ASK, &info);
         lapack_room_keep(&job, &answer, 0, 0);
     }
-    set_scratch(&job, job.rows, job.wide, job.columns, rounded(job.wide * job.size) + (npy_intp)job.rows * job.columns * job.size);
+    set_scratch(&job, job.rows, job.wide, job.columns, rounded_up(job.wide * job.size, 16) + (npy_intp)job.rows * job.columns * job.size);
     PyArrayObject *made = lapack_new_matrices(&job.x, job.rows, job.columns, job.kind);
     job.made = made ? PyArray_BYTES(made) : NULL;
     return lapack_finish(&job, count, 2.0 * job.rows * job.columns * job.wide, &made, 1, 1);
@@ -135,14 +133,14 @@ static void ormqr_one(const lapack_job *job, npy_intp i, char *scratch) {
     int info, line;
     lapack_copy(&job->y, i, job->size, made, rows);
     if (job->by_products) {
-        char *a = taus + rounded(job->wide * job->size);
+        char *a = taus + rounded_up(job->wide * job->size, 16);
         lapack_copy(&job->x, i, job->size, a, job->rows);
         if (lapack_qr_triangles(job->kind, job->rows, job->wide, a, job->rows, taus, room) &&
             lapack_qr_times(job->kind, left, job->options[1] != 'N', job->rows, job->wide, others, a, job->rows, made, rows, room))
             return;
         lapack_copy(&job->y, i, job->size, made, rows);
     }
-    const char *vectors = lapack_columns(&job->x, i, job->size, taus + rounded(job->wide * job->size), &line);
+    const char *vectors = lapack_columns(&job->x, i, job->size, taus + rounded_up(job->wide * job->size, 16), &line);
     LAPACK(ORMQR, job->kind)(job->options, job->options + 1, &rows, &columns, &job->wide, vectors, &line, taus, made, &rows,
                              scratch, &job->room.work, &info);
 }
@@ -169,7 +167,7 @@ static PyObject *run_ormqr(const native_kernel *kernel, PyObject *const *args, P
     }
     const int others = left ? columns : rows;
     set_scratch(&job, job.rows, others < FEW ? 0 : job.wide, others,
-                rounded(job.wide * job.size) + (npy_intp)job.rows * job.columns * job.size);
+                rounded_up(job.wide * job.size, 16) + (npy_intp)job.rows * job.columns * job.size);
     PyArrayObject *made = lapack_new_matrices(&job.y, rows, columns, job.kind);
     job.made = made ? PyArray_BYTES(made) : NULL;
     return lapack_finish(&job, count, 4.0 * rows * columns * job.wide, &made, 1, 1);

@@ -18,11 +18,7 @@ enum {
     LINE = 64,        /* bytes of a line of memory */
 };
 
-static npy_intp at_most(npy_intp a, npy_intp b) { return a < b ? a : b; }
-static npy_intp rounded(npy_intp count, npy_intp unit) { return (count + unit - 1) / unit * unit; }
-static native_type type_of(lapack_kind kind) { return kind == LAPACK_F32 ? TYPE_F32 : TYPE_F64; }
-
-npy_intp lapack_apart(lapack_kind kind, npy_intp count) { return lapack_qr_line(kind, rounded(count, LINE / TYPE_SIZE[type_of(kind)])); }
+npy_intp lapack_apart(lapack_kind kind, npy_intp count) { return lapack_qr_line(kind, rounded_up(count, LINE / TYPE_SIZE[lapack_type(kind)])); }
 
 void lapack_order(const int *pivots, npy_intp from, npy_intp to, npy_intp rows, int *order) {
     for (npy_intp row = 0; row < rows; row++)
@@ -107,11 +103,11 @@ typedef struct {
 } work;
 
 bool lapack_sides_pay(lapack_kind kind, npy_intp n, npy_intp wide) {
-    return !lapack_complex(kind) && n >= LEAST && wide >= LEAST_SIDES && !gemm_real(type_of(kind))->slower_than_blas;
+    return !lapack_complex(kind) && n >= LEAST && wide >= LEAST_SIDES && !gemm_real(lapack_type(kind))->slower_than_blas;
 }
 
 npy_intp lapack_sides_scratch(lapack_kind kind, npy_intp n) {
-    return n * PICK(lapack_lu_loops)->real[kind].width * TYPE_SIZE[type_of(kind)] + LINE;
+    return n * PICK(lapack_lu_loops)->real[kind].width * TYPE_SIZE[lapack_type(kind)] + LINE;
 }
 
 static lapack_matrices turned_over(const lapack_matrices *x) {
@@ -193,16 +189,16 @@ static void sides_body(void *context, npy_intp begin, npy_intp end) {
 
 /* Runs what is described but for the sizes. */
 static bool run(work *w, lapack_kind kind, char *scratch) {
-    const npy_intp n = w->matrix.rows, wide = w->sides.columns, size = TYPE_SIZE[type_of(kind)];
+    const npy_intp n = w->matrix.rows, wide = w->sides.columns, size = TYPE_SIZE[lapack_type(kind)];
     if (w->matrix.row % size || w->matrix.column % size)
         return false;
     w->kind = kind;
-    w->both = (lapack_triangles){.loops = &PICK(lapack_lu_loops)->real[kind], .type = type_of(kind), .size = size, .n = n, .a = w->matrix.data,
+    w->both = (lapack_triangles){.loops = &PICK(lapack_lu_loops)->real[kind], .type = lapack_type(kind), .size = size, .n = n, .a = w->matrix.data,
                                  .row = w->matrix.row / size, .column = w->matrix.column / size, .diagonal = scratch + -(uintptr_t)scratch % LINE};
     if (w->both.column != 1)
         take_diagonal(w);
     const bool shared = n * n * wide >= SHARED;
-    const npy_intp share = shared ? rounded((wide + native_threads() - 1) / native_threads(), LINE / size) : wide;
+    const npy_intp share = shared ? rounded_up((wide + native_threads() - 1) / native_threads(), LINE / size) : wide;
     w->piece = at_most(PIECE, share);
     const npy_intp pieces = (wide + w->piece - 1) / w->piece;
     native_parallel(pieces, shared ? 1 : pieces, sides_body, w);

@@ -8,8 +8,6 @@ enum { LONG = 64 }; /* elements of few rows that reflections of our own are fast
 
 static char *at(char *made, const lapack_job *job, npy_intp i, npy_intp elements) { return made + i * elements * job->size; }
 
-static npy_intp rounded(npy_intp bytes) { return (bytes + 15) / 16 * 16; }
-
 static npy_intp real_size(const lapack_job *job) { return job->kind & 1 ? 8 : 4; }
 
 static double real_at(const lapack_job *job, const char *x) { return job->kind & 1 ? *(const double *)x : *(const float *)x; }
@@ -216,7 +214,7 @@ static bool by_products(const lapack_job *job, char *a, char *b, char *scratch) 
 /* The shortest of the solutions, by the reflections of the matrix turned over: x = Q [y; 0] where R' y = b (Golub and Van Loan, 5.6.2). */
 static bool by_turned_products(const lapack_job *job, npy_intp i, char *a, char *b, char *scratch) {
     const npy_intp rows = job->rows, columns = job->columns, size = job->size, line = lapack_qr_line(job->kind, columns);
-    char *const taus = a + line * rows * size, *const room = taus + rounded(rows * size);
+    char *const taus = a + line * rows * size, *const room = taus + rounded_up(rows * size, 16);
     lapack_matrices turned = job->x;
     turned.rows = columns;
     turned.columns = rows;
@@ -235,8 +233,8 @@ static bool by_turned_products(const lapack_job *job, npy_intp i, char *a, char 
 
 static void least_squares_one(const lapack_job *job, npy_intp i, char *scratch) {
     const int line = job->rows > job->columns ? job->rows : job->columns;
-    char *reals = scratch + rounded(job->room.work * job->size), *ints = reals + rounded(job->room.reals * real_size(job));
-    char *free_columns = ints + rounded(job->room.ints * (npy_intp)sizeof(int)), *a = free_columns + rounded(job->columns * 4);
+    char *reals = scratch + rounded_up(job->room.work * job->size, 16), *ints = reals + rounded_up(job->room.reals * real_size(job), 16);
+    char *free_columns = ints + rounded_up(job->room.ints * (npy_intp)sizeof(int), 16), *a = free_columns + rounded_up(job->columns * 4, 16);
     char *b = at(job->made, job, i, (npy_intp)line * job->wide), *values = job->values + i * job->least * real_size(job);
     int rank = 0;
     lapack_copy(&job->x, i, job->size, a, job->rows);
@@ -304,8 +302,8 @@ static PyObject *run_lstsq(const native_kernel *kernel, PyObject *const *args, P
         const double asked = driver == 2 && lapack_complex(job.kind) ? real_at(&job, (char *)&reals) : 0;
         lapack_room_keep(&job, &answer, asked > 5.0 * line ? (int)asked : 5 * line, ints);
     }
-    job.scratch = rounded(job.room.work * job.size) + rounded(job.room.reals * real_size(&job)) +
-                  rounded(job.room.ints * (npy_intp)sizeof(int)) + rounded(job.columns * 4) +
+    job.scratch = rounded_up(job.room.work * job.size, 16) + rounded_up(job.room.reals * real_size(&job), 16) +
+                  rounded_up(job.room.ints * (npy_intp)sizeof(int), 16) + rounded_up(job.columns * 4, 16) +
                   ((npy_intp)job.rows + 1) * job.columns * job.size;
     const bool long_rows = job.rows < job.columns && !lapack_complex(job.kind) && job.columns >= LONG;
     job.by_products = job.routine <= GELSY && (long_rows || lapack_qr_pays(job.kind, job.rows, job.columns));

@@ -6,16 +6,12 @@
 
 static char *at(char *made, const lapack_job *job, npy_intp i, npy_intp elements) { return made + i * elements * job->size; }
 
-static npy_intp larger(npy_intp a, npy_intp b) { return a > b ? a : b; }
-
-static npy_intp rounded(npy_intp bytes) { return (bytes + 15) / 16 * 16; }
-
 static npy_intp real_size(const lapack_job *job) { return job->kind & 1 ? 8 : 4; }
 
 /* Where the parts of a thread's scratch begin: the work space, real numbers, ints, and what a kernel has beside them. */
-static npy_intp reals_at(const lapack_job *job) { return rounded(job->room.work * job->size); }
-static npy_intp ints_at(const lapack_job *job) { return reals_at(job) + rounded(job->room.reals * real_size(job)); }
-static npy_intp rest_at(const lapack_job *job) { return ints_at(job) + rounded(job->room.ints * (npy_intp)sizeof(int)); }
+static npy_intp reals_at(const lapack_job *job) { return rounded_up(job->room.work * job->size, 16); }
+static npy_intp ints_at(const lapack_job *job) { return reals_at(job) + rounded_up(job->room.reals * real_size(job), 16); }
+static npy_intp rest_at(const lapack_job *job) { return ints_at(job) + rounded_up(job->room.ints * (npy_intp)sizeof(int), 16); }
 static char *reals_of(const lapack_job *job, char *scratch) { return scratch + reals_at(job); }
 static int *ints_of(const lapack_job *job, char *scratch) { return (int *)(scratch + ints_at(job)); }
 static char *rest_of(const lapack_job *job, char *scratch) { return scratch + rest_at(job); }
@@ -59,7 +55,7 @@ static bool is_tall(const lapack_job *job) { return job->options[0] != 'A' && 6.
 
 /* Bytes of what products work in. */
 static npy_intp products_room(const lapack_job *job) {
-    return job->by_products ? rounded(lapack_qr_scratch(job->kind, job->rows, job->columns, job->columns)) : 0;
+    return job->by_products ? rounded_up(lapack_qr_scratch(job->kind, job->rows, job->columns, job->columns), 16) : 0;
 }
 
 /* False where the triangle is not finite, or has no answer: the matrix is for LAPACK then, which scales it. */
@@ -70,7 +66,7 @@ static bool svd_by_triangle(const lapack_job *job, npy_intp i, char *x, char *va
     static const float ONE_F32[2] = {1, 0};
     const void *one = job->kind & 1 ? (const void *)ONE : (const void *)ONE_F32;
     char *r = x + rows * n * size, *inner = r + n * n * size, *taus = inner + n * n * size;
-    char *room = x + rounded((rows + 2 * n + 1) * n * size);
+    char *room = x + rounded_up((rows + 2 * n + 1) * n * size, 16);
     int info;
     const lapack_matrices triangle = {.data = r, .rows = n, .columns = n, .row = size, .column = n * size};
     if (!job->by_products)
@@ -162,12 +158,12 @@ static PyObject *run_svd(const native_kernel *kernel, PyObject *const *args, Py_
     job.by_products = !job.lanes && is_tall(&job) && lapack_qr_pays(job.kind, job.rows, job.columns);
     job.by_diagonals = !job.lanes && lapack_bidiagonal_pays(job.kind, is_tall(&job) ? job.columns : job.rows, job.columns, vectors);
     job.calls_none = job.by_diagonals && !vectors && (job.by_products || !is_tall(&job));
-    npy_intp rest = rounded(((npy_intp)job.rows + (is_tall(&job) ? 2 * job.columns + 1 : 0)) * job.columns * job.size);
+    npy_intp rest = rounded_up(((npy_intp)job.rows + (is_tall(&job) ? 2 * job.columns + 1 : 0)) * job.columns * job.size, 16);
     rest += products_room(&job);
     if (job.by_diagonals && is_tall(&job))
         rest += lapack_bidiagonal_scratch(job.kind, job.columns, job.columns, vectors);
     else if (job.by_diagonals)
-        rest = larger(rest, lapack_bidiagonal_scratch(job.kind, job.rows, job.columns, vectors));
+        rest = at_least(rest, lapack_bidiagonal_scratch(job.kind, job.rows, job.columns, vectors));
     set_scratch(&job, rest);
     PyArrayObject *made[4] = {lapack_new_vectors(&job.x, job.least, lapack_number(lapack_real(job.kind))),
                               lapack_new_vectors(&job.x, -1, NPY_INT32)};
@@ -228,7 +224,7 @@ static void eig_one(const lapack_job *job, npy_intp i, char *scratch) {
     const npy_intp n = job->rows, square = n * n * job->size;
     const bool direct = lapack_complex(job->kind), vectors = job->number != 0;
     const npy_intp made_size = direct ? job->size : 2 * job->size;
-    char *x = rest_of(job, scratch), *found = x + rounded(square), *packed = found + rounded(2 * n * job->size);
+    char *x = rest_of(job, scratch), *found = x + rounded_up(square, 16), *packed = found + rounded_up(2 * n * job->size, 16);
     char *values = job->values + i * n * made_size, *made = vectors ? job->made + i * n * n * made_size : NULL;
     lapack_copy(&job->x, i, job->size, x, n);
     if (!all_below(job, x, INFINITY)) {
@@ -264,7 +260,7 @@ static PyObject *run_eig(const native_kernel *kernel, PyObject *const *args, Py_
         lapack_room_keep(&job, &answer, 2 * job.rows, 0);
     }
     const npy_intp square = (npy_intp)job.rows * job.rows * job.size;
-    set_scratch(&job, rounded(square) + rounded(2 * job.rows * job.size) + square);
+    set_scratch(&job, rounded_up(square, 16) + rounded_up(2 * job.rows * job.size, 16) + square);
     const lapack_kind kind = lapack_real(job.kind) + LAPACK_C64;
     PyArrayObject *made[3] = {lapack_new_vectors(&job.x, job.rows, lapack_number(kind)), lapack_new_vectors(&job.x, -1, NPY_INT32),
                               vectors ? lapack_new_matrices(&job.x, job.rows, job.rows, kind) : NULL};

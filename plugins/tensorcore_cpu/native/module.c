@@ -248,6 +248,7 @@ static PyMethodDef methods[] = {
     {"blas_load", native_blas_load, METH_O, "Loads oneMKL from a file, for the products to run on."},
     {"blas_unload", native_blas_unload, METH_NOARGS, "Products run on our own kernels."},
     {"blas_in_use", native_blas_in_use, METH_NOARGS, "Whether products run on a library; the finder is asked if it was not."},
+    {"thirds", native_thirds, METH_O, "Sets, unless None, whether products of floats are those of their thirds by tiles; whether they are."},
     {"lapack_finder", native_lapack_finder, METH_O, "Sets what is called before the first factorisation, for LAPACK's routines."},
     {"strides", native_strides, METH_O, "The strides of an array in elements; row-major ones where it has no elements."},
     {"layout", native_layout, METH_O, "Those strides, and where the array begins in its memory, in elements."},

@@ -31,7 +31,7 @@ static PyObject *seen_as(PyObject *array, int type) {
 }
 
 /* The parts of a number of Python's as floats; false for anything else, and where parts of that type are infinite and it is not. */
-static bool parts_of(PyObject *one, float *parts, native_type type) {
+static bool read_parts(PyObject *one, float *parts, native_type type) {
     if (!PyFloat_CheckExact(one) && !PyLong_CheckExact(one) && !PyComplex_CheckExact(one))
         return false;
     const Py_complex number = PyComplex_AsCComplex(one);
@@ -60,7 +60,7 @@ static PyObject *as_integers(PyObject *one) {
         return made;
     }
     float parts[2];
-    if (!parts_of(one, parts, TYPE_F32))
+    if (!read_parts(one, parts, TYPE_F32))
         return NULL;
     int64_t bits;
     memcpy(&bits, parts, sizeof bits);
@@ -93,7 +93,7 @@ static PyObject *as_pairs(PyObject *one, native_type type, bool number) {
         return native_with_pairs((PyArrayObject *)one, (PyArray_Descr *)Py_NewRef(PyArray_DESCR((PyArrayObject *)one)), 0);
     }
     float small[2];
-    if (!parts_of(one, small, type))
+    if (!read_parts(one, small, type))
         return NULL;
     PyArrayObject *made = native_empty(1, &(npy_intp){2}, type);
     const Py_complex value = PyComplex_AsCComplex(one);

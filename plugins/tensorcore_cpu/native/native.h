@@ -220,6 +220,9 @@ PyObject *native_blas_load(PyObject *module, PyObject *path);
 PyObject *native_blas_unload(PyObject *module, PyObject *unused);
 PyObject *native_blas_in_use(PyObject *module, PyObject *unused);
 
+/* Products of floats by thirds: a function of the module, see gemm_thirds.h. */
+PyObject *native_thirds(PyObject *module, PyObject *wanted);
+
 /* LAPACK's routines: a function of the module, see lapack.h. */
 PyObject *native_lapack_finder(PyObject *module, PyObject *function);
 

@@ -37,10 +37,6 @@ typedef struct {
     bool alike;                       /* its rows are one and the same, as those of a state of zeros: one is made for all */
 } work;
 
-static ptrdiff_t parts_of(ptrdiff_t count, ptrdiff_t most) { return (count + most - 1) / most; }
-static ptrdiff_t at_most(ptrdiff_t a, ptrdiff_t b) { return a < b ? a : b; }
-static ptrdiff_t at_least(ptrdiff_t a, ptrdiff_t b) { return a > b ? a : b; }
-
 static void *moved(const void *data, ptrdiff_t elements, size_t bytes) {
     return data ? (char *)data + elements * (ptrdiff_t)bytes : NULL;
 }

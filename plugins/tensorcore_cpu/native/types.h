@@ -30,6 +30,11 @@ static const unsigned char TYPE_SIZE[TYPES] = {4, 8, 2, 2, 1, 2, 4, 8, 1, 1};
 static inline bool native_is_half(native_type type) { return type == TYPE_BF16 || type == TYPE_F16; }
 static inline bool native_is_floating(native_type type) { return type == TYPE_F32 || type == TYPE_F64 || native_is_half(type); }
 
+static inline ptrdiff_t at_most(ptrdiff_t a, ptrdiff_t b) { return a < b ? a : b; }
+static inline ptrdiff_t at_least(ptrdiff_t a, ptrdiff_t b) { return a > b ? a : b; }
+static inline ptrdiff_t parts_of(ptrdiff_t count, ptrdiff_t most) { return (count + most - 1) / most; }
+static inline ptrdiff_t rounded_up(ptrdiff_t count, ptrdiff_t unit) { return parts_of(count, unit) * unit; }
+
 /* Whether the processor is one of Intel's (isa.c): for what was measured to be another choice there. */
 bool native_on_intel(void);
 

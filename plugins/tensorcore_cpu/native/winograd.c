@@ -28,8 +28,6 @@ static const struct {
     ptrdiff_t tile, weight, gradient;
 } COSTS[WINOGRAD_KINDS] = {{20, 120, 600}, {27, 120, 270}, {18, 10, 0}};
 
-static ptrdiff_t parts_of(ptrdiff_t count, ptrdiff_t most) { return (count + most - 1) / most; }
-
 bool winograd_fits(const convolution *c) {
     for (int d = 1; d < 3; d++)
         if (c->kernel[d] != 3 || c->stride[d] > 2 || c->stride[d] != c->stride[1] || c->dilation[d] != 1 ||

@@ -46,9 +46,6 @@ enum {
     WIDE_INNER = 192, /* channels times taps whose weights stay in the first cache */
 };
 
-static ptrdiff_t at_most(ptrdiff_t a, ptrdiff_t b) { return a < b ? a : b; }
-static ptrdiff_t at_least(ptrdiff_t a, ptrdiff_t b) { return a > b ? a : b; }
-
 typedef int32_t __attribute__((may_alias)) four_bytes;
 typedef int16_t __attribute__((may_alias)) two_bytes;
 

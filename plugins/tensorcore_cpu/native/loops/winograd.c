@@ -23,9 +23,6 @@ enum {
     INNER = 128,  /* channels whose weights stay in the first cache */
 };
 
-static ptrdiff_t at_most(ptrdiff_t a, ptrdiff_t b) { return a < b ? a : b; }
-static ptrdiff_t at_least(ptrdiff_t a, ptrdiff_t b) { return a > b ? a : b; }
-
 static ptrdiff_t places(int along) { return along * along; }
 
 /* Tiles of one image that lie in one block. */

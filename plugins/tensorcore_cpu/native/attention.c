@@ -30,36 +30,6 @@ static size_t panel_bytes(const attention *a, npy_intp inner, npy_intp columns) 
     return (size_t)(rounded_up(columns, a->gemm->width) * inner) * a->bytes;
 }
 
-/* Rows of a head of `width` numbers each; steps in numbers. */
-typedef struct {
-    const char *data;
-    npy_intp row, step;
-} lines;
-
-/* Rows [first, first + rows) of a head as numbers that are computed with: halves are converted into the room. */
-static lines lines_of(const attention *a, const source *from, npy_intp batch, npy_intp head, npy_intp first, npy_intp rows,
-                      npy_intp width, void *room) {
-    const npy_intp step = from->step[2];
-    const char *data = moved(head_of(from, batch, head, a->stored), first * step, a->stored);
-    if (!native_is_half(a->type))
-        return (lines){data, step, from->step[3]};
-    const bool beside = step == width && from->step[3] == 1;
-    for (npy_intp r = 0; r < (beside ? 1 : rows); r++)
-        native_widen_apart(a->type, moved(data, r * step, a->stored), from->step[3], (float *)room + r * width,
-                           beside ? rows * width : width);
-    return (lines){room, width, 1};
-}
-
-/* Where numbers of a result are made, from `element` on: there, or in the room, from which `keep` rounds them to halves. */
-static char *place_of(const attention *a, char *result, npy_intp element, char *room) {
-    return native_is_half(a->type) ? room : moved(result, element, a->bytes);
-}
-
-static void keep(const attention *a, const char *made, char *result, npy_intp element, npy_intp count) {
-    if (native_is_half(a->type))
-        native_narrow(a->type, (const float *)made, moved(result, element, a->stored), count);
-}
-
 static panels pack(const attention *a, const void *data, npy_intp inner_step, npy_intp column_step, npy_intp inner,
                    npy_intp columns, char *room) {
     gemm_job job = {.right = data, .right_inner = inner_step, .right_column = column_step};
@@ -385,8 +355,10 @@ static PyObject *run_forward(const native_kernel *kernel, PyObject *const *args,
         const npy_intp threads = native_threads(), wanted = threads > 1 && heads < 4 * threads ? 4 * threads : heads;
         a.splits = at_most(parts_of(wanted, heads), parts_of(a.rows, 2 * ROWS));
         const npy_intp grain = WORK / (work / a.splits + 1) + 1;
-        const bool tiles = a.type == TYPE_BF16 && attention_takes_bf16(args[0]);
-        native_parallel(heads * a.splits, grain, tiles ? attention_forward_bf16 : forward_body, &a);
+        const bool tiles = a.type == TYPE_BF16 && attention_takes_bf16(args[0]), thirds = !tiles && attention_takes_thirds(&a);
+        native_parallel(heads * a.splits, grain, tiles ? attention_forward_bf16 : thirds ? attention_forward_thirds : forward_body, &a);
+        if (a.unfit)
+            native_parallel(heads * a.splits, grain, forward_body, &a);
         if (a.failed)
             PyErr_NoMemory();
     }

@@ -4,6 +4,7 @@
 
 #include "attention.h"
 #include "gemm.h"
+#include "halves.h"
 #include "native.h"
 
 /* An array of four dims: data, and steps in elements. */
@@ -29,6 +30,7 @@ typedef struct {
     const char *kept;      /* the sums that the forward kernel left */
     char *of_query, *of_key, *of_value; /* gradients, NULL where not wanted */
     _Atomic bool failed;
+    _Atomic bool unfit;    /* some number is not one that thirds of bfloat16 take */
 } attention;
 
 static inline void *moved(const void *data, npy_intp elements, size_t bytes) {
@@ -53,8 +55,43 @@ static inline attention_part part_at(const attention *a, npy_intp batch, npy_int
     return part;
 }
 
+/* Rows of a head of `width` numbers each; steps in numbers. */
+typedef struct {
+    const char *data;
+    npy_intp row, step;
+} lines;
+
+/* Rows [first, first + rows) of a head as numbers that are computed with: halves are converted into the room. */
+static inline lines lines_of(const attention *a, const source *from, npy_intp batch, npy_intp head, npy_intp first, npy_intp rows,
+                      npy_intp width, void *room) {
+    const npy_intp step = from->step[2];
+    const char *data = moved(head_of(from, batch, head, a->stored), first * step, a->stored);
+    if (!native_is_half(a->type))
+        return (lines){data, step, from->step[3]};
+    const bool beside = step == width && from->step[3] == 1;
+    for (npy_intp r = 0; r < (beside ? 1 : rows); r++)
+        native_widen_apart(a->type, moved(data, r * step, a->stored), from->step[3], (float *)room + r * width,
+                           beside ? rows * width : width);
+    return (lines){room, width, 1};
+}
+
+/* Where numbers of a result are made, from `element` on: there, or in the room, from which `keep` rounds them to halves. */
+static inline char *place_of(const attention *a, char *result, npy_intp element, char *room) {
+    return native_is_half(a->type) ? room : moved(result, element, a->bytes);
+}
+
+static inline void keep(const attention *a, const char *made, char *result, npy_intp element, npy_intp count) {
+    if (native_is_half(a->type))
+        native_narrow(a->type, (const float *)made, moved(result, element, a->stored), count);
+}
+
 /* Forward, of bfloat16 where the processor multiplies tiles of them; `loops` are those of floats, and so are sums. */
 bool attention_takes_bf16(PyObject *query);
 void attention_forward_bf16(void *context, npy_intp begin, npy_intp end);
+
+/* Forward, of floats and of what is converted to them, by the same unit (thirds.h): where that pays. What it leaves `unfit` is to be made
+   by others. */
+bool attention_takes_thirds(const attention *a);
+void attention_forward_thirds(void *context, npy_intp begin, npy_intp end);
 
 #endif

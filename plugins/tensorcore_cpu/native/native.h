@@ -184,6 +184,9 @@ void native_evenly(npy_intp count, npy_intp grain, native_body body, void *conte
 /* The same for one that reads and writes so many bytes, each once and in order. */
 void native_passing(npy_intp count, npy_intp grain, npy_intp bytes, native_body body, void *context);
 
+/* native_parallel for such a body: one whose pieces start at multiples of `grain`. */
+void native_blocks(npy_intp count, npy_intp grain, npy_intp bytes, native_body body, void *context);
+
 /* Lets go of the GIL while body(context, 0, count) runs, which may call native_parallel as if it had it. */
 void native_without_gil(npy_intp count, native_body body, void *context);
 
@@ -220,7 +223,7 @@ PyObject *native_blas_load(PyObject *module, PyObject *path);
 PyObject *native_blas_unload(PyObject *module, PyObject *unused);
 PyObject *native_blas_in_use(PyObject *module, PyObject *unused);
 
-/* Products of floats by thirds: a function of the module, see gemm_thirds.h. */
+/* Products of floats by thirds: a function of the module, see thirds.h. */
 PyObject *native_thirds(PyObject *module, PyObject *wanted);
 
 /* LAPACK's routines: a function of the module, see lapack.h. */

@@ -287,10 +287,10 @@ static void backward_rows(void *context, npy_intp begin, npy_intp end) {
     void *space = aligned_alloc(64, (size_t)(2 * norm_padded(call->n) * TYPE_SIZE[call->type]));
     if (!space)
         call->out_of_memory = true;
-    for (npy_intp first; space && begin < end; end = first) {
-        first = begin + (end - begin - 1) / call->block * call->block;
-        double *totals = call->totals ? call->totals + first / call->block * 2 * call->weights : NULL;
-        call->of->rows_back(&call->over_rows, first, end - first, totals, totals ? totals + call->weights : NULL, space);
+    for (; space && begin < end; begin += call->block) {
+        const npy_intp rows = at_most(call->block, end - begin);
+        double *totals = call->totals ? call->totals + begin / call->block * 2 * call->weights : NULL;
+        call->of->rows_back(&call->over_rows, begin, rows, totals, totals ? totals + call->weights : NULL, space);
     }
     free(space);
 }
@@ -357,7 +357,7 @@ static bool differentiate_rows(norm_call *call, PyArrayObject *weight, PyArrayOb
         if (!call->totals)
             return false;
     }
-    native_parallel(call->rows, call->block, backward_rows, call);
+    native_blocks(call->rows, call->block, 3 * call->rows * call->n * TYPE_SIZE[call->type], backward_rows, call);
     if (weight)
         add_blocks(call, blocks, 0, weight);
     if (bias)

@@ -313,6 +313,10 @@ void native_passing(npy_intp count, npy_intp grain, npy_intp bytes, native_body 
     run_loop(count, native_even_grain(count, grain), bytes, body, context, run_to_and_fro);
 }
 
+void native_blocks(npy_intp count, npy_intp grain, npy_intp bytes, native_body body, void *context) {
+    run_loop(count, grain, bytes, body, context, run_to_and_fro);
+}
+
 void native_evenly(npy_intp count, npy_intp grain, native_body body, void *context) { native_passing(count, grain, 0, body, context); }
 
 void native_without_gil(npy_intp count, native_body body, void *context) {

@@ -404,7 +404,9 @@ static PyObject *run_backward(const native_kernel *kernel, PyObject *const *args
     }
     if (done) {
         const npy_intp work = a.rows * a.columns * (a.features + a.width) * (a.heads / a.groups);
-        native_parallel(a.batch * a.groups, WORK / work + 1, backward_body, &a);
+        native_parallel(a.batch * a.groups, WORK / work + 1, attention_takes_thirds(&a) ? attention_backward_thirds : backward_body, &a);
+        if (a.unfit)
+            native_parallel(a.batch * a.groups, WORK / work + 1, backward_body, &a);
         if (a.failed)
             PyErr_NoMemory();
     }

@@ -27,12 +27,6 @@ typedef struct {
     float *scores, *made, *top, *total;
 } rooms;
 
-static void *take(char *start, size_t *at, ptrdiff_t count, size_t bytes) {
-    void *const found = start ? start + *at : NULL;
-    *at += (size_t)rounded_up(count * (npy_intp)bytes, 64);
-    return found;
-}
-
 /* Lays the rooms out from `start` on, if it is given; answers how many bytes they take. */
 static size_t lay_out(const attention *a, rooms *room, char *start) {
     size_t at = 0;
@@ -41,14 +35,14 @@ static size_t lay_out(const attention *a, rooms *room, char *start) {
     room->width = rounded_up(a->width, BF16_WIDTH);
     room->key_panels = parts_of(a->columns, BF16_WIDTH);
     room->value_panels = parts_of(a->width, BF16_WIDTH);
-    room->keys = take(start, &at, room->key_panels * room->features * BF16_WIDTH / 2, sizeof *room->keys);
-    room->values = take(start, &at, room->value_panels * room->columns * BF16_WIDTH / 2, sizeof *room->values);
-    room->query = take(start, &at, BF16_TALL * room->features, sizeof *room->query);
-    room->powers = take(start, &at, BF16_TALL * COLUMNS, sizeof *room->powers);
-    room->scores = take(start, &at, BF16_TALL * COLUMNS, sizeof *room->scores);
-    room->made = take(start, &at, BF16_TALL * room->width, sizeof *room->made);
-    room->top = take(start, &at, BF16_TALL, sizeof *room->top);
-    room->total = take(start, &at, BF16_TALL, sizeof *room->total);
+    room->keys = attention_take(start, &at, room->key_panels * room->features * BF16_WIDTH / 2, sizeof *room->keys);
+    room->values = attention_take(start, &at, room->value_panels * room->columns * BF16_WIDTH / 2, sizeof *room->values);
+    room->query = attention_take(start, &at, BF16_TALL * room->features, sizeof *room->query);
+    room->powers = attention_take(start, &at, BF16_TALL * COLUMNS, sizeof *room->powers);
+    room->scores = attention_take(start, &at, BF16_TALL * COLUMNS, sizeof *room->scores);
+    room->made = attention_take(start, &at, BF16_TALL * room->width, sizeof *room->made);
+    room->top = attention_take(start, &at, BF16_TALL, sizeof *room->top);
+    room->total = attention_take(start, &at, BF16_TALL, sizeof *room->total);
     return at;
 }
 

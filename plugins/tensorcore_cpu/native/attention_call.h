@@ -7,6 +7,8 @@
 #include "halves.h"
 #include "native.h"
 
+#include <string.h>
+
 /* An array of four dims: data, and steps in elements. */
 typedef struct {
     char *data;
@@ -75,6 +77,20 @@ static inline lines lines_of(const attention *a, const source *from, npy_intp ba
     return (lines){room, width, 1};
 }
 
+/* Rows [first, first + rows) of a head, `width` numbers each side by side in the room. */
+static inline float *dense_rows(const attention *a, const source *from, npy_intp batch, npy_intp head, npy_intp first, npy_intp rows,
+                                npy_intp width, float *room) {
+    const lines found = lines_of(a, from, batch, head, first, rows, width, room);
+    for (npy_intp r = 0; r < rows && (const char *)room != found.data; r++) {
+        const float *const row = (const float *)found.data + r * found.row;
+        if (found.step == 1)
+            memcpy(room + r * width, row, (size_t)width * sizeof *room);
+        for (npy_intp k = 0; found.step != 1 && k < width; k++)
+            room[r * width + k] = row[k * found.step];
+    }
+    return room;
+}
+
 /* Where numbers of a result are made, from `element` on: there, or in the room, from which `keep` rounds them to halves. */
 static inline char *place_of(const attention *a, char *result, npy_intp element, char *room) {
     return native_is_half(a->type) ? room : moved(result, element, a->bytes);
@@ -85,13 +101,20 @@ static inline void keep(const attention *a, const char *made, char *result, npy_
         native_narrow(a->type, (const float *)made, moved(result, element, a->stored), count);
 }
 
+/* Room for `count` elements from the next cache line on, `at` bytes behind the start, which is NULL where only sizes are asked for. */
+static inline void *attention_take(char *start, size_t *at, ptrdiff_t count, size_t bytes) {
+    void *const found = start ? start + *at : NULL;
+    *at += (size_t)rounded_up(count * (ptrdiff_t)bytes, 64);
+    return found;
+}
+
 /* Forward, of bfloat16 where the processor multiplies tiles of them; `loops` are those of floats, and so are sums. */
 bool attention_takes_bf16(PyObject *query);
 void attention_forward_bf16(void *context, npy_intp begin, npy_intp end);
 
-/* Forward, of floats and of what is converted to them, by the same unit (thirds.h): where that pays. What it leaves `unfit` is to be made
-   by others. */
+/* Of floats and of what is converted to them, by the same unit (thirds.h), where that pays. What they leave `unfit` is for others. */
 bool attention_takes_thirds(const attention *a);
 void attention_forward_thirds(void *context, npy_intp begin, npy_intp end);
+void attention_backward_thirds(void *context, npy_intp begin, npy_intp end);
 
 #endif

@@ -1,8 +1,7 @@
 /* Attention of floats, forward, by thirds of bfloat16 (thirds.h). Powers, which are at most one, are cut as they are: of those under 2^-100
    digits may be lost beside a one. */
-#include "attention_call.h"
+#include "attention_thirds.h"
 #include "native.h"
-#include "thirds.h"
 #include "turn.h"
 
 #include <stdlib.h>
@@ -13,7 +12,7 @@ DECLARE_LOOPS(turn_loops, turn_loops);
 
 enum {
     SIDE = THIRDS_SIDE, STEP = THIRDS_STEP,
-    COLUMNS = 128,                /* of a block of scores, which stays in the first cache with its powers' thirds */
+    COLUMNS = ATTENTION_BLOCK,
     LEAST_COLUMNS = 64, LEAST_FEATURES = 32, /* from which on this pays */
 };
 
@@ -31,12 +30,6 @@ typedef struct {
     float *scores, *sums, *top, *total, *wide, *made;
 } rooms;
 
-static void *take(char *start, size_t *at, ptrdiff_t count, size_t bytes) {
-    void *const found = start ? start + *at : NULL;
-    *at += (size_t)rounded_up(count * (ptrdiff_t)bytes, 64);
-    return found;
-}
-
 /* Lays the rooms out from `start` on, if it is given; answers how many bytes they take. */
 static size_t lay_out(const attention *a, rooms *room, char *start) {
     size_t at = 0;
@@ -45,58 +38,57 @@ static size_t lay_out(const attention *a, rooms *room, char *start) {
     room->value_panels = parts_of(a->width, SIDE);
     room->key_bytes = parts_of(a->features, STEP) * THIRDS_BYTES;
     room->value_bytes = COLUMNS / STEP * THIRDS_BYTES;
-    room->keys = take(start, &at, room->key_panels, sizeof *room->keys);
-    room->values = take(start, &at, blocks * room->value_panels, sizeof *room->values);
-    room->query.thirds = take(start, &at, room->key_bytes, 1);
-    room->powers.thirds = take(start, &at, room->value_bytes, 1);
-    room->scores = take(start, &at, SIDE * COLUMNS, sizeof *room->scores);
-    room->sums = take(start, &at, THIRDS_SUMS, sizeof *room->sums);
-    room->top = take(start, &at, SIDE, sizeof *room->top);
-    room->total = take(start, &at, SIDE, sizeof *room->total);
-    room->made = take(start, &at, SIDE * a->width, sizeof *room->made);
-    room->wide = take(start, &at, COLUMNS * wider, sizeof *room->wide);
+    room->keys = attention_take(start, &at, room->key_panels, sizeof *room->keys);
+    room->values = attention_take(start, &at, blocks * room->value_panels, sizeof *room->values);
+    room->query.thirds = attention_take(start, &at, room->key_bytes, 1);
+    room->powers.thirds = attention_take(start, &at, room->value_bytes, 1);
+    room->scores = attention_take(start, &at, SIDE * COLUMNS, sizeof *room->scores);
+    room->sums = attention_take(start, &at, THIRDS_SUMS, sizeof *room->sums);
+    room->top = attention_take(start, &at, SIDE, sizeof *room->top);
+    room->total = attention_take(start, &at, SIDE, sizeof *room->total);
+    room->made = attention_take(start, &at, SIDE * a->width, sizeof *room->made);
+    room->wide = attention_take(start, &at, (COLUMNS + SIDE) * wider, sizeof *room->wide);
     for (ptrdiff_t p = 0; p < room->key_panels; p++) {
-        char *const panel = take(start, &at, room->key_bytes, 1);
+        char *const panel = attention_take(start, &at, room->key_bytes, 1);
         if (start)
             room->keys[p].thirds = panel;
     }
     for (ptrdiff_t p = 0; p < blocks * room->value_panels; p++) {
-        char *const panel = take(start, &at, room->value_bytes, 1);
+        char *const panel = attention_take(start, &at, room->value_bytes, 1);
         if (start)
             room->values[p].thirds = panel;
     }
     return at;
 }
 
+bool attention_pack_turned(const float *rows, npy_intp count, npy_intp width, float *turned, thirds_block *made) {
+    bool good = true;
+    for (npy_intp first = 0; good && first < count; first += SIDE, made++) {
+        const npy_intp some = at_most(SIDE, count - first);
+        PICK(turn_loops)->turn[2]((const char *)(rows + first * width), width * (npy_intp)sizeof *rows, (char *)turned,
+                                  SIDE * sizeof *turned, width, some);
+        good = thirds_pack_columns(turned, SIDE, some, width, false, made);
+    }
+    return good;
+}
+
+bool attention_pack_inner(const float *rows, npy_intp count, npy_intp width, thirds_block *made) {
+    bool good = true;
+    for (npy_intp p = 0; good && p * SIDE < width; p++)
+        good = thirds_pack_columns(rows + p * SIDE, width, at_most(SIDE, width - p * SIDE), count, false, &made[p]);
+    return good;
+}
+
 /* Keys as columns and values as rows of the inner dim; false where their numbers are not fit. */
 static bool pack(const attention *a, const rooms *room, npy_intp batch, npy_intp group) {
-    const turn_loop turn = PICK(turn_loops)->turn[2];
-    const ptrdiff_t size = sizeof(float);
+    float *const turned = room->wide + COLUMNS * at_least(a->features, a->width);
     bool good = true;
-    for (ptrdiff_t p = 0; good && p < room->key_panels; p++) {
-        const ptrdiff_t some = at_most(SIDE, a->columns - p * SIDE);
-        const lines keys = lines_of(a, &a->key, batch, group, p * SIDE, some, a->features, room->wide);
-        float *const turned = room->wide + SIDE * a->features;
-        if (keys.step == 1)
-            turn(keys.data, keys.row * size, (char *)turned, SIDE * size, a->features, some);
-        else
-            for (ptrdiff_t k = 0; k < a->features; k++)
-                for (ptrdiff_t j = 0; j < some; j++)
-                    turned[k * SIDE + j] = ((const float *)keys.data)[j * keys.row + k * keys.step];
-        good = thirds_pack_columns(turned, SIDE, some, a->features, false, &room->keys[p]);
-    }
-    for (ptrdiff_t first = 0, block = 0; good && first < a->columns; first += COLUMNS, block++) {
-        const ptrdiff_t some = at_most(COLUMNS, a->columns - first);
-        lines values = lines_of(a, &a->value, batch, group, first, some, a->width, room->wide);
-        if (values.step != 1) { /* then it lies where it was, and the room is free */
-            for (ptrdiff_t k = 0; k < some; k++)
-                for (ptrdiff_t j = 0; j < a->width; j++)
-                    room->wide[k * a->width + j] = ((const float *)values.data)[k * values.row + j * values.step];
-            values = (lines){(const char *)room->wide, a->width, 1};
-        }
-        for (ptrdiff_t p = 0; good && p < room->value_panels; p++)
-            good = thirds_pack_columns((const float *)values.data + p * SIDE, values.row, at_most(SIDE, a->width - p * SIDE), some, false,
-                                       &room->values[block * room->value_panels + p]);
+    for (npy_intp first = 0; good && first < a->columns; first += COLUMNS) {
+        const npy_intp some = at_most(COLUMNS, a->columns - first);
+        const float *keys = dense_rows(a, &a->key, batch, group, first, some, a->features, room->wide);
+        good = attention_pack_turned(keys, some, a->features, turned, room->keys + first / SIDE);
+        const float *values = dense_rows(a, &a->value, batch, group, first, some, a->width, room->wide);
+        good = good && attention_pack_inner(values, some, a->width, room->values + first / COLUMNS * room->value_panels);
     }
     return good;
 }
@@ -105,15 +97,7 @@ static bool pack(const attention *a, const rooms *room, npy_intp batch, npy_intp
 static bool make_rows(const attention *a, rooms *room, npy_intp batch, npy_intp head, npy_intp row, npy_intp rows) {
     const npy_intp columns = a->causal ? at_most(a->columns, row + rows) : a->columns, one = batch * a->heads + head;
     const npy_intp element = (one * a->rows + row) * a->width;
-    const lines query = lines_of(a, &a->query, batch, head, row, rows, a->features, room->wide);
-    for (npy_intp r = 0; r < rows; r++) {
-        const float *from = (const float *)query.data + r * query.row;
-        float *const to = room->wide + r * a->features;
-        if (query.step == 1)
-            memmove(to, from, (size_t)a->features * sizeof *to);
-        for (npy_intp k = 0; query.step != 1 && k < a->features; k++)
-            to[k] = from[k * query.step];
-    }
+    dense_rows(a, &a->query, batch, head, row, rows, a->features, room->wide);
     a->loops->scale(room->wide, rows, a->features, a->features, a->scale);
     if (!thirds_pack_rows(room->wide, a->features, rows, a->features, &room->query))
         return false;

@@ -96,8 +96,8 @@ BF16_INLINE __m512 turned_round(__m512 x) {
     return (__m512)_mm512_xor_si512((__m512i)_mm512_permute_ps(x, 0xb1), signs);
 }
 
-/* Columns of numbers that lie side by side in each of `count` rows of the inner dim, or in half of them where they are pairs (gemm.h); those
-   of the next panel come from memory meanwhile. */
+/* Columns of numbers that lie side by side in each of `count` rows of the inner dim, or in half of them where they are pairs (gemm.h);
+   those of the next panel come from memory meanwhile. */
 BF16_INLINE void pack_columns(const float *from, ptrdiff_t row, ptrdiff_t columns, ptrdiff_t count, bool pairs, char *thirds, bool scaled,
                               __m512 factor, range *found) {
     const __m512 zero = _mm512_setzero_ps();

@@ -30,7 +30,7 @@ typedef struct {
 } thirds_place;
 
 /* `rows` of a left side that lie `row` apart, and `count` of the inner dim in each side by side; as they are, or scaled. False where numbers
-   are not finite, or too far apart to be scaled together: the block is no use then. */
+   are not finite, or too far apart to be scaled together: the block is of no use then. */
 bool thirds_pack_rows(const float *from, ptrdiff_t row, ptrdiff_t rows, ptrdiff_t count, thirds_block *made);
 
 /* The same for numbers up to 2^58, of which those that are too small may lose digits, or become zeros under 2^-126. */

@@ -23,6 +23,7 @@ def tiles():
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize(("rows", "columns", "features", "width"), [
     (32, 64, 32, 32), (33, 65, 40, 33), (70, 200, 48, 40), (128, 128, 64, 64), (97, 129, 33, 64), (64, 300, 100, 47), (300, 97, 32, 80),
+    (260, 270, 40, 48),
 ])  # fmt: skip
 def test_sizes(rows, columns, features, width, causal):
     """Results and gradients are NumPy's but for rounding, with blocks that are full and with rests."""

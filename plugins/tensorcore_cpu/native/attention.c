@@ -355,7 +355,7 @@ static PyObject *run_forward(const native_kernel *kernel, PyObject *const *args,
         const npy_intp threads = native_threads(), wanted = threads > 1 && heads < 4 * threads ? 4 * threads : heads;
         a.splits = at_most(parts_of(wanted, heads), parts_of(a.rows, 2 * ROWS));
         const npy_intp grain = WORK / (work / a.splits + 1) + 1;
-        const bool tiles = a.type == TYPE_BF16 && attention_takes_bf16(args[0]), thirds = !tiles && attention_takes_thirds(&a);
+        const bool tiles = a.type == TYPE_BF16 && attention_takes_bf16(args[0]), thirds = !tiles && attention_takes_thirds(&a, false);
         native_parallel(heads * a.splits, grain, tiles ? attention_forward_bf16 : thirds ? attention_forward_thirds : forward_body, &a);
         if (a.unfit)
             native_parallel(heads * a.splits, grain, forward_body, &a);
@@ -404,7 +404,7 @@ static PyObject *run_backward(const native_kernel *kernel, PyObject *const *args
     }
     if (done) {
         const npy_intp work = a.rows * a.columns * (a.features + a.width) * (a.heads / a.groups);
-        native_parallel(a.batch * a.groups, WORK / work + 1, attention_takes_thirds(&a) ? attention_backward_thirds : backward_body, &a);
+        native_parallel(a.batch * a.groups, WORK / work + 1, attention_takes_thirds(&a, true) ? attention_backward_thirds : backward_body, &a);
         if (a.unfit)
             native_parallel(a.batch * a.groups, WORK / work + 1, backward_body, &a);
         if (a.failed)

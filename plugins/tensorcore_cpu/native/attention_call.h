@@ -113,7 +113,7 @@ bool attention_takes_bf16(PyObject *query);
 void attention_forward_bf16(void *context, npy_intp begin, npy_intp end);
 
 /* Of floats and of what is converted to them, by the same unit (thirds.h), where that pays. What they leave `unfit` is for others. */
-bool attention_takes_thirds(const attention *a);
+bool attention_takes_thirds(const attention *a, bool back);
 void attention_forward_thirds(void *context, npy_intp begin, npy_intp end);
 void attention_backward_thirds(void *context, npy_intp begin, npy_intp end);
 

@@ -13,11 +13,13 @@ DECLARE_LOOPS(turn_loops, turn_loops);
 enum {
     SIDE = THIRDS_SIDE, STEP = THIRDS_STEP,
     COLUMNS = ATTENTION_BLOCK,
-    LEAST_COLUMNS = 64, LEAST_FEATURES = 32, /* from which on this pays */
+    LEAST_COLUMNS = 64, LEAST_FEATURES = 32, WIDE_FEATURES = 64, /* from which on this pays, */
+    CAUSAL = 128, CAUSAL_BACK = 256, /* and columns, where rows meet those up to their own, of whole blocks: our loops have smaller ones */
 };
 
-bool attention_takes_thirds(const attention *a) {
-    return a->real == TYPE_F32 && a->rows >= SIDE && a->columns >= LEAST_COLUMNS && a->features >= LEAST_FEATURES &&
+bool attention_takes_thirds(const attention *a, bool back) {
+    const npy_intp columns = a->causal ? back ? CAUSAL_BACK : CAUSAL : a->features < WIDE_FEATURES ? COLUMNS : LEAST_COLUMNS;
+    return a->real == TYPE_F32 && a->rows >= SIDE && a->columns >= columns && a->features >= LEAST_FEATURES &&
            a->width >= LEAST_FEATURES && thirds_wanted();
 }
 
@@ -164,6 +166,6 @@ void attention_forward_thirds(void *context, npy_intp begin, npy_intp end) {
     native_scratch_free(all, bytes);
 }
 #else
-bool attention_takes_thirds(const attention *a) { return false; }
+bool attention_takes_thirds(const attention *a, bool back) { return false; }
 void attention_forward_thirds(void *context, npy_intp begin, npy_intp end) {}
 #endif

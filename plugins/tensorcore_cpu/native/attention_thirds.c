@@ -4,9 +4,6 @@
 #include "native.h"
 #include "turn.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #ifdef BF16_TILES
 DECLARE_LOOPS(turn_loops, turn_loops);
 
@@ -50,16 +47,8 @@ static size_t lay_out(const attention *a, rooms *room, char *start) {
     room->total = attention_take(start, &at, SIDE, sizeof *room->total);
     room->made = attention_take(start, &at, SIDE * a->width, sizeof *room->made);
     room->wide = attention_take(start, &at, (COLUMNS + SIDE) * wider, sizeof *room->wide);
-    for (ptrdiff_t p = 0; p < room->key_panels; p++) {
-        char *const panel = attention_take(start, &at, room->key_bytes, 1);
-        if (start)
-            room->keys[p].thirds = panel;
-    }
-    for (ptrdiff_t p = 0; p < blocks * room->value_panels; p++) {
-        char *const panel = attention_take(start, &at, room->value_bytes, 1);
-        if (start)
-            room->values[p].thirds = panel;
-    }
+    attention_take_blocks(start, &at, room->keys, room->key_panels, room->key_bytes);
+    attention_take_blocks(start, &at, room->values, blocks * room->value_panels, room->value_bytes);
     return at;
 }
 

@@ -28,15 +28,6 @@ typedef struct {
     float *scores, *slopes, *turned, *wide, *sums, *dots, *of_query, *of_key, *of_value;
 } rooms;
 
-static thirds_block *take_blocks(char *start, size_t *at, thirds_block *blocks, ptrdiff_t count, ptrdiff_t bytes) {
-    for (ptrdiff_t i = 0; i < count; i++) {
-        char *const thirds = attention_take(start, at, bytes, 1);
-        if (start)
-            blocks[i].thirds = thirds;
-    }
-    return blocks;
-}
-
 /* Lays the rooms out from `start` on, if it is given; answers how many bytes they take. */
 static size_t lay_out(const attention *a, rooms *room, char *start) {
     size_t at = 0;
@@ -59,13 +50,13 @@ static size_t lay_out(const attention *a, rooms *room, char *start) {
     room->of_query = attention_take(start, &at, half * BLOCK * a->features, sizeof(float));
     room->of_key = attention_take(start, &at, half * a->columns * a->features, sizeof(float));
     room->of_value = attention_take(start, &at, half * a->columns * a->width, sizeof(float));
-    take_blocks(start, &at, room->keys, columns, of_features * THIRDS_BYTES);
-    take_blocks(start, &at, room->values, columns, of_width * THIRDS_BYTES);
-    take_blocks(start, &at, room->down, blocks * of_features, BLOCK_BYTES);
-    take_blocks(start, &at, room->queries, of_features, BLOCK_BYTES);
-    take_blocks(start, &at, room->gradients, of_width, BLOCK_BYTES);
-    take_blocks(start, &at, room->query, SIDES, of_features * THIRDS_BYTES);
-    take_blocks(start, &at, room->sent, SIDES, of_width * THIRDS_BYTES);
+    attention_take_blocks(start, &at, room->keys, columns, of_features * THIRDS_BYTES);
+    attention_take_blocks(start, &at, room->values, columns, of_width * THIRDS_BYTES);
+    attention_take_blocks(start, &at, room->down, blocks * of_features, BLOCK_BYTES);
+    attention_take_blocks(start, &at, room->queries, of_features, BLOCK_BYTES);
+    attention_take_blocks(start, &at, room->gradients, of_width, BLOCK_BYTES);
+    attention_take_blocks(start, &at, room->query, SIDES, of_features * THIRDS_BYTES);
+    attention_take_blocks(start, &at, room->sent, SIDES, of_width * THIRDS_BYTES);
     return at;
 }
 

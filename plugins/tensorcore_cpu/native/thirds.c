@@ -1,8 +1,8 @@
 /* Products of floats by the unit that multiplies tiles of bfloat16 (AMX): a float is the sum of three numbers of eight bits, its high,
    middle and low part, so that a product of two floats is the sum of nine of theirs. The three smallest are left out: together they are at
    most 2^-24 of it, by which rounding may change a float as well (Henry, Tang and Heinecke 2019, "Leveraging the bfloat16 Artificial
-   Intelligence Datatype For Higher-Precision Computations"). Sums are floats; errors are half of those of sums in single precision, since
-   the unit adds two exact products at a time. Denormals are zeros to it: blocks of very large or small numbers are scaled by powers of
+   Intelligence Datatype For Higher-Precision Computations"). Sums are floats to which the
+   unit adds two exact products at a time: errors are under half of those of sums in single precision that are as long. Denormals are zeros to it: blocks of very large or small numbers are scaled by powers of
    two meanwhile, and where some are too small beside others, the product is left to those who have such. */
 #include "thirds.h"
 
@@ -208,18 +208,7 @@ __attribute__((always_inline)) static inline void multiply(const char *left, con
         STORE(3, made + LANES * made_row + LANES, step);
 }
 
-void thirds_begin(void) {
-    struct {
-        uint8_t palette, start, unused[14];
-        uint16_t bytes[16];
-        uint8_t rows[16];
-    } shapes = {.palette = 1};
-    for (int i = 0; i < 8; i++) {
-        shapes.rows[i] = LANES;
-        shapes.bytes[i] = LINE;
-    }
-    __asm__ volatile("ldtilecfg %0" ::"m"(shapes));
-}
+void thirds_begin(void) { bf16_tiles_begin(SIDE); }
 
 /* Adds sums, which are `power` powers of two too large, to what was there before. */
 BF16_TARGET static void add_sums(const thirds_place *to, int power, const float *sums) {

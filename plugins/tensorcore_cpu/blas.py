@@ -3,8 +3,8 @@
 The C kernels multiply matrices themselves. On Intel's processors oneMKL is faster still, and takes their place where the
 package ``mkl`` is installed: one thread for each call, several calls beside each other on the kernels' own threads. It is
 looked for and loaded at the first product that is worth it. Where the processor has a unit for tiles of bfloat16, it makes
-products of float32 from 64 rows and columns on, of three such numbers for each float (``thirds.c``): about as exact, and faster
-than either. The environment variable ``TENSORCORE_BLAS`` says otherwise: ``own`` leaves both out, ``mkl`` takes that
+products of float32 from 64 rows and columns on, of three such numbers for each float (``thirds.c``): at least as exact in the mean, and
+faster than either. The environment variable ``TENSORCORE_BLAS`` says otherwise: ``own`` leaves both out, ``mkl`` takes that
 library for all, on every processor, and makes it an error that it is missing.
 
 Factorisations are LAPACK's, whose routines SciPy hands out to C.

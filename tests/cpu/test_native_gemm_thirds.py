@@ -46,6 +46,15 @@ def test_errors_are_those_of_single_precision(sizes):
     assert inner < 64 or np.mean(abs(got - exact) / sums) < np.mean(abs(plain - exact) / sums)
 
 
+@pytest.mark.parametrize("inner", [700, 1025, 4096, 16384])
+def test_long_sums_are_as_exact(inner):
+    """The mean error of long sums is no larger than NumPy's, whose library adds them up in parts, and than half of a unit."""
+    x, y = numbers(96, inner), numbers(inner, 96)
+    exact, sums = x.astype(float) @ y.astype(float), np.abs(x).astype(float) @ np.abs(y)
+    mine, other = (np.mean(abs(got - exact) / sums) / UNIT for got in (kernel("matmul")[0](x, y), x @ y))
+    assert mine < min(0.5, 1.1 * other)
+
+
 def layouts(x):
     """The same matrix as rows, as columns, as every other one of both, flipped, and as a row repeated by a step of zero."""
     yield x

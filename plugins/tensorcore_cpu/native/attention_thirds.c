@@ -115,7 +115,8 @@ static bool make_rows(const attention *a, rooms *room, npy_intp batch, npy_intp 
         const thirds_block *values = room->values + column / COLUMNS * room->value_panels;
         for (npy_intp p = 0; p < room->value_panels; p++) {
             float *const at = made + p * SIDE;
-            const thirds_place to = {rows, at_most(SIDE, a->width - p * SIDE), a->width, a->width, column ? at : NULL, at};
+            const thirds_place to = {rows, at_most(SIDE, a->width - p * SIDE), a->width, a->width, column ? at : NULL, at,
+                                     columns > THIRDS_LONG};
             thirds_multiply(&room->powers, &values[p], parts_of(some, STEP), &to, room->sums);
         }
     }

@@ -96,7 +96,7 @@ static void multiply_block(const rooms *room, const thirds_block *left, npy_intp
 
 /* made[i] += the sum over r of numbers[r][i] * right[r]: of a block of weights or their gradients. False where these are not fit. */
 static bool add_turned(const rooms *room, const float *numbers, npy_intp rows, npy_intp columns, const thirds_block *right, npy_intp width,
-                       bool weights, float *made) {
+                       bool weights, bool apart, float *made) {
     PICK(turn_loops)->turn[2]((const char *)numbers, BLOCK * sizeof *numbers, (char *)room->turned, BLOCK * sizeof *numbers, columns, rows);
     thirds_block left = room->left;
     for (npy_intp c = 0; c < columns; c += SIDE) {
@@ -107,7 +107,7 @@ static bool add_turned(const rooms *room, const float *numbers, npy_intp rows, n
             return false;
         for (npy_intp p = 0; p * SIDE < width; p++) {
             float *const at = made + c * width + p * SIDE;
-            const thirds_place to = {some, at_most(SIDE, width - p * SIDE), width, width, at, at};
+            const thirds_place to = {some, at_most(SIDE, width - p * SIDE), width, width, at, at, apart};
             thirds_multiply(&left, &right[p], parts_of(rows, STEP), &to, room->sums);
         }
     }
@@ -129,6 +129,7 @@ static bool differentiate_rows(const attention *a, rooms *room, npy_intp batch, 
     if (!pack_left(sent, rows, a->width, room->sent) || !attention_pack_inner(sent, rows, a->width, room->gradients))
         return false;
     float *const of_query = a->of_query ? (float *)place_of(a, a->of_query, one * a->features, (char *)room->of_query) : NULL;
+    const bool apart = a->rows * (a->heads / a->groups) > THIRDS_LONG;
     memset(room->dots, 0, BLOCK * sizeof *room->dots);
     for (npy_intp column = 0; column < columns; column += BLOCK) {
         const npy_intp some = at_most(BLOCK, columns - column), at = column * room->rows;
@@ -149,11 +150,11 @@ static bool differentiate_rows(const attention *a, rooms *room, npy_intp batch, 
         part.slopes = room->slopes + at;
         part.dots = room->dots;
         if (of_value)
-            add_turned(room, part.scores, rows, some, room->gradients, a->width, true, of_value + column * a->width);
+            add_turned(room, part.scores, rows, some, room->gradients, a->width, true, apart, of_value + column * a->width);
         if (!of_key && !of_query)
             continue;
         a->loops->slopes(&part);
-        if (of_key && !add_turned(room, part.slopes, rows, some, room->queries, a->features, false, of_key + column * a->features))
+        if (of_key && !add_turned(room, part.slopes, rows, some, room->queries, a->features, false, apart, of_key + column * a->features))
             return false;
         for (npy_intp r = 0; of_query && r < rows; r += SIDE) {
             const npy_intp high = at_most(SIDE, rows - r);
@@ -161,7 +162,8 @@ static bool differentiate_rows(const attention *a, rooms *room, npy_intp batch, 
                 return false;
             for (npy_intp p = 0; p < panels; p++) {
                 float *const made = of_query + r * a->features + p * SIDE;
-                const thirds_place to = {high, at_most(SIDE, a->features - p * SIDE), a->features, a->features, column ? made : NULL, made};
+                const thirds_place to = {high, at_most(SIDE, a->features - p * SIDE), a->features, a->features, column ? made : NULL, made,
+                                         columns > THIRDS_LONG};
                 thirds_multiply(&room->left, &room->down[column / BLOCK * panels + p], parts_of(some, STEP), &to, room->sums);
             }
         }

@@ -104,7 +104,8 @@ static void run_part(void *context, npy_intp begin, npy_intp end) {
                 for (ptrdiff_t g = 0; g * SIDE < wide; g++) {
                     const ptrdiff_t at = column + g * SIDE;
                     const thirds_place here = {rows, at_most(SIDE, wide - g * SIDE), before_row, job->made_row,
-                                        before ? before + row * before_row + at : NULL, (float *)job->made + row * job->made_row + at};
+                                        before ? before + row * before_row + at : NULL, (float *)job->made + row * job->made_row + at,
+                                               job->inner > THIRDS_LONG};
                     if (row + SIDE < bottom && fetches)
                         fetch_left(job, row + SIDE, at_most(SIDE, bottom - row - SIDE), first, count, g, parts_of(wide, SIDE));
                     thirds_multiply(&left, &right[g], steps, &here, sums);

@@ -1,9 +1,9 @@
 /* Products of floats by the unit that multiplies tiles of bfloat16 (AMX): a float is the sum of three numbers of eight bits, its high,
    middle and low part, so that a product of two floats is the sum of nine of theirs. The three smallest are left out: together they are at
    most 2^-24 of it, by which rounding may change a float as well (Henry, Tang and Heinecke 2019, "Leveraging the bfloat16 Artificial
-   Intelligence Datatype For Higher-Precision Computations"). Sums are floats to which the
-   unit adds two exact products at a time: errors are under half of those of sums in single precision that are as long. Denormals are zeros to it: blocks of very large or small numbers are scaled by powers of
-   two meanwhile, and where some are too small beside others, the product is left to those who have such. */
+   Intelligence Datatype For Higher-Precision Computations"). Sums are floats to which the unit adds two exact
+   products at a time; long ones are added up in parts. Denormals are zeros to it: blocks of very large or small numbers are scaled by
+   powers of two meanwhile, and where some are too small beside others, the product is left to those who have such. */
 #include "thirds.h"
 
 #include "native.h"
@@ -225,7 +225,7 @@ BF16_TARGET static void add_sums(const thirds_place *to, int power, const float 
 
 void thirds_multiply(const thirds_block *left, const thirds_block *right, ptrdiff_t steps, const thirds_place *to, float *sums) {
     const bool tall = to->rows > LANES, wide = to->columns > LANES, whole = to->rows == SIDE && to->columns == SIDE;
-    if (whole && !left->power && !right->power) {
+    if (whole && !(to->before && to->apart) && !left->power && !right->power) {
         multiply(left->thirds, right->thirds, steps, to->before, to->before_row, to->made, to->made_row, true, true);
         return;
     }

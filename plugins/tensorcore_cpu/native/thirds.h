@@ -13,6 +13,7 @@ enum {
     THIRDS_SIDE = 32,                          /* rows of a block, columns of a panel: two tiles of */
     THIRDS_STEP = 32,                          /* numbers of the inner dim each */
     THIRDS_BYTES = 3 * THIRDS_SIDE * 64,       /* of a step of a block */
+    THIRDS_LONG = 1024,
     THIRDS_SUMS = THIRDS_SIDE * THIRDS_SIDE,   /* floats */
 };
 
@@ -27,6 +28,7 @@ typedef struct {
     ptrdiff_t rows, columns, before_row, made_row;
     const float *before; /* NULL for zeros */
     float *made;
+    bool apart; /* it is summed by itself before it is added: sums of more than THIRDS_LONG numbers in one go would be less exact */
 } thirds_place;
 
 /* `rows` of a left side that lie `row` apart, and `count` of the inner dim in each side by side; as they are, or scaled. False where numbers

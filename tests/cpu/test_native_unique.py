@@ -132,3 +132,18 @@ def test_many_runs(threads, count, distinct):
     x = np.random.default_rng(8).integers(0, distinct, count)
     for one in (x, np.sort(x), x.astype(np.float32), x.astype(np.uint8)):
         assert_same(kernel("distinct")[0](one, consecutive=True), kernel("unique_consecutive")[1](one)[0])
+
+
+@pytest.mark.parametrize("count", [16384, 16385, 50001])
+@pytest.mark.parametrize("distinct", [1, 2, 40, 10**9])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_many_elements_far_apart(threads, count, distinct):
+    """Runs that go through several threads' pieces are one: values, places and counts are NumPy's, NaN each by itself."""
+    tensorcore.set_num_threads(threads)  # which the fixture puts back
+    native, fallback = kernel("unique")
+    x = np.random.default_rng(8).integers(0, distinct, count) << 28
+    floats = x.astype(np.float32)
+    missing = np.where(floats == 0, np.nan, floats)
+    for one in (x, np.sort(x), floats, missing, floats.astype(np.float64)):
+        for found, expected in zip(native(one, dim=None), fallback(one, dim=None), strict=True):
+            assert_same(found, expected)

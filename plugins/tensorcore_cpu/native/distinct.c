@@ -192,6 +192,17 @@ static PyArrayObject *firsts_in_one_pass(const void *x, npy_intp count, native_t
     return few;
 }
 
+/* Each count becomes the sum of those before it; the sum of all. */
+static npy_intp sums_before(npy_intp *counts, npy_intp count) {
+    npy_intp all = 0;
+    for (npy_intp i = 0; i < count; i++) {
+        const npy_intp here = counts[i];
+        counts[i] = all;
+        all += here;
+    }
+    return all;
+}
+
 /* The first of each run of equal elements, and `more` elements of room behind them. */
 static PyArrayObject *firsts_of_runs(const void *x, npy_intp count, native_type type, npy_intp more) {
     if (!count)
@@ -199,17 +210,12 @@ static PyArrayObject *firsts_of_runs(const void *x, npy_intp count, native_type 
     if (!more && count > PIECE && native_threads() == 1)
         return firsts_in_one_pass(x, count, type);
     const npy_intp pieces = (count + PIECE - 1) / PIECE;
-    npy_intp few[8], *found = pieces <= 8 ? few : PyMem_Malloc((size_t)pieces * sizeof *found), all = 0;
+    npy_intp few[8], *found = pieces <= 8 ? few : PyMem_Malloc((size_t)pieces * sizeof *found);
     if (!found)
         return (PyArrayObject *)PyErr_NoMemory();
     changes run = {x, NULL, found, runs_of(type), TYPE_SIZE[type]};
     native_parallel(count, PIECE, count_changes, &run);
-    for (npy_intp i = 0; i < pieces; i++) {
-        const npy_intp here = found[i];
-        found[i] = all;
-        all += here;
-    }
-    all += more;
+    const npy_intp all = sums_before(found, pieces) + more;
     PyArrayObject *made = native_empty(1, &all, type);
     if (made) {
         run.made = PyArray_BYTES(made);
@@ -237,6 +243,15 @@ typedef struct {
         if (there != sorted)                                                                                  \
             memcpy(there, sorted, (size_t)count * sizeof *there);                                             \
     }
+
+/* Sorted pairs of the elements of x, a piece at a time: how many runs begin in each, which becomes how many begin before it, and how
+   many of its first pairs belong to a run that began earlier. */
+typedef struct {
+    const void *x, *sorted;
+    npy_intp *before, *earlier;
+    void *values;
+    int64_t *inverse, *lengths;
+} pieces_of_pairs;
 
 #define ITSELF(key) (key)
 RADIX(sort_u32, uint32_t, ITSELF, 32)
@@ -277,6 +292,43 @@ RADIX(sort_pairs_u64, pair_u64, PAIR_KEY, 64)
         return values;                                                                                        \
     }                                                                                                         \
                                                                                                               \
+    static inline bool begins_##name(const pair_u##bits *pairs, npy_intp i) {                                 \
+        return !i || pairs[i].key != pairs[i - 1].key || (NANS && !(uint##bits##_t)~pairs[i].key);            \
+    }                                                                                                         \
+                                                                                                              \
+    static void begin_##name(void *context, npy_intp begin, npy_intp end) {                                   \
+        const pieces_of_pairs *run = context;                                                                 \
+        const pair_u##bits *pairs = run->sorted;                                                              \
+        for (npy_intp first = begin; first < end; first += PIECE) {                                           \
+            const npy_intp last = first + PIECE < end ? first + PIECE : end;                                  \
+            npy_intp begun = 0;                                                                               \
+            for (npy_intp i = first; i < last; i++)                                                           \
+                begun += begins_##name(pairs, i);                                                             \
+            run->before[first / PIECE] = begun;                                                               \
+        }                                                                                                     \
+    }                                                                                                         \
+                                                                                                              \
+    static void number_##name(void *context, npy_intp begin, npy_intp end) {                                  \
+        const pieces_of_pairs *run = context;                                                                 \
+        const pair_u##bits *pairs = run->sorted;                                                              \
+        for (npy_intp first = begin, i = begin; first < end; first += PIECE) {                                \
+            const npy_intp last = first + PIECE < end ? first + PIECE : end;                                  \
+            npy_intp at = run->before[first / PIECE] - 1;                                                     \
+            for (; i < last && !begins_##name(pairs, i); i++)                                                 \
+                run->inverse[pairs[i].at] = at;                                                               \
+            run->earlier[first / PIECE] = i - first;                                                          \
+            for (; i < last; i++) {                                                                           \
+                if (begins_##name(pairs, i)) {                                                                \
+                    const type value = VALUE(pairs[i].key);                                                   \
+                    ((type *)run->values)[++at] = NANS && !value ? ((const type *)run->x)[pairs[i].at] : value; \
+                    run->lengths[at] = 0;                                                                     \
+                }                                                                                             \
+                run->lengths[at]++;                                                                           \
+                run->inverse[pairs[i].at] = at;                                                               \
+            }                                                                                                 \
+        }                                                                                                     \
+    }                                                                                                         \
+                                                                                                              \
     static PyObject *three_##name(PyArrayObject *array) {                                                     \
         const type *x = PyArray_DATA(array);                                                                  \
         const npy_intp n = PyArray_SIZE(array);                                                               \
@@ -288,23 +340,24 @@ RADIX(sort_pairs_u64, pair_u64, PAIR_KEY, 64)
         const ordered whole = {x, sorted};                                                                    \
         sort_pairs_u##bits(&(sort_pairs_u##bits##_task){n, true, make_pairs_##name, take_pairs_##name, &whole}, pairs, \
                            (uint32_t *)(pairs + 2 * n));                                                      \
-        npy_intp found = 1, run = -1;                                                                         \
-        for (npy_intp i = 1; i < n; i++)                                                                      \
-            found += sorted[i].key != sorted[i - 1].key || (NANS && !(uint##bits##_t)~sorted[i].key);         \
-        PyArrayObject *values = native_empty(1, &found, TYPE_OF_##name), *lengths = native_empty(1, &found, TYPE_I64);\
-        PyArrayObject *inverse = native_empty(PyArray_NDIM(array), PyArray_DIMS(array), TYPE_I64);            \
-        if (values && lengths && inverse) {                                                                   \
-            int64_t *length = PyArray_DATA(lengths), *place = PyArray_DATA(inverse);                          \
-            for (npy_intp i = 0; i < n; i++) {                                                                \
-                if (!i || sorted[i].key != sorted[i - 1].key || (NANS && !(uint##bits##_t)~sorted[i].key)) {  \
-                    const type value = VALUE(sorted[i].key);                                                  \
-                    ((type *)PyArray_DATA(values))[++run] = NANS && !value ? x[sorted[i].at] : value;         \
-                    length[run] = 0;                                                                          \
-                }                                                                                             \
-                length[run]++;                                                                                \
-                place[sorted[i].at] = run;                                                                    \
-            }                                                                                                 \
+        const npy_intp pieces = (n + PIECE - 1) / PIECE;                                                      \
+        npy_intp *counts = PyMem_Malloc(2 * (size_t)pieces * sizeof *counts);                                 \
+        pieces_of_pairs run = {x, sorted, counts, counts + pieces, NULL, NULL, NULL};                         \
+        if (counts)                                                                                           \
+            native_parallel(n, PIECE, begin_##name, &run);                                                    \
+        const npy_intp found = counts ? sums_before(counts, pieces) : 0;                                      \
+        PyArrayObject *values = counts ? native_empty(1, &found, TYPE_OF_##name) : (PyArrayObject *)PyErr_NoMemory(); \
+        PyArrayObject *lengths = values ? native_empty(1, &found, TYPE_I64) : NULL;                           \
+        PyArrayObject *inverse = lengths ? native_empty(PyArray_NDIM(array), PyArray_DIMS(array), TYPE_I64) : NULL; \
+        if (inverse) {                                                                                        \
+            run.values = PyArray_DATA(values);                                                                \
+            run.inverse = PyArray_DATA(inverse);                                                              \
+            run.lengths = PyArray_DATA(lengths);                                                              \
+            native_parallel(n, PIECE, number_##name, &run);                                                   \
+            for (npy_intp piece = 1; piece < pieces; piece++)                                                 \
+                run.lengths[run.before[piece] - 1] += run.earlier[piece];                                     \
         }                                                                                                     \
+        PyMem_Free(counts);                                                                                   \
         native_scratch_free(pairs, bytes);                                                                    \
         return native_all_three(values, inverse, lengths);                                                    \
     }

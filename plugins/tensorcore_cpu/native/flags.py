@@ -9,7 +9,7 @@ if platform.machine().lower() in ("x86_64", "amd64"):
     INSTRUCTION_SETS = {
         "plain": ["-O2"],  # for processors before 2013: compiled in half the time of -O3
         "avx2": ["-mavx2", "-mfma", "-mf16c", "-mtune=haswell"],
-        "avx512": ["-mavx512f", "-mavx512bw", "-mavx512vl", "-mavx512dq", "-mavx2", "-mfma", "-mf16c",
+        "avx512": ["-mavx512f", "-mavx512bw", "-mavx512vl", "-mavx512dq", "-mavx2", "-mfma", "-mf16c", "-mprfchw",
                    "-mtune=skylake-avx512", "-mprefer-vector-width=512"],
     }  # fmt: skip
 else:

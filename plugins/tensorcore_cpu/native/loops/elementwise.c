@@ -11,6 +11,8 @@
 #include "../elementwise.h"
 
 #define UNARY_OF(suffix, type, name, expression) UNARY_LOOP(name##_##suffix, type, type, expression)
+#define UNARY_AHEAD_OF(suffix, type, name, expression) UNARY_BY(EACH_AHEAD, name##_##suffix, type, type, expression)
+#define BINARY_AHEAD_OF(suffix, type, name, expression) BINARY_BY(EACH_AHEAD, name##_##suffix, type, type, expression)
 #define TEST_OF(suffix, type, name, expression) UNARY_LOOP(name##_##suffix, type, uint8_t, expression)
 #define BINARY_OF(suffix, type, name, expression) BINARY_LOOP(name##_##suffix, type, type, expression)
 #define COMPARE_OF(suffix, type, name, expression) BINARY_LOOP(name##_##suffix, type, uint8_t, expression)
@@ -22,14 +24,15 @@
 /* Arithmetic */
 
 NARROW_VECTORS
-REALS(UNARY_OF, neg, -x)
-LIBM_OF(abs, fabs)
-INTEGERS(UNARY_OF, abs, x < 0 ? -x : x)
-REALS(UNARY_OF, square, x * x)
-REALS(UNARY_OF, cube, x * x * x)
-FLOATS(UNARY_OF, relu, x <= 0 ? 0 : x) /* NaN stays */
-INTEGERS(UNARY_OF, relu, x > 0 ? x : 0)
-REALS(UNARY_OF, sign, (x > 0) - (x < 0)) /* 0 for NaN */
+REALS(UNARY_AHEAD_OF, neg, -x)
+UNARY_AHEAD_OF(f32, float, abs, fabsf(x))
+UNARY_AHEAD_OF(f64, double, abs, fabs(x))
+INTEGERS(UNARY_AHEAD_OF, abs, x < 0 ? -x : x)
+REALS(UNARY_AHEAD_OF, square, x * x)
+REALS(UNARY_AHEAD_OF, cube, x * x * x)
+FLOATS(UNARY_AHEAD_OF, relu, x <= 0 ? 0 : x) /* NaN stays */
+INTEGERS(UNARY_AHEAD_OF, relu, x > 0 ? x : 0)
+REALS(UNARY_AHEAD_OF, sign, (x > 0) - (x < 0)) /* 0 for NaN */
 WIDE_VECTORS
 #ifdef __AVX512F__
 WIDE_LOOP(sqrt_f32, sqrt_wide)
@@ -49,10 +52,10 @@ INTEGERS(UNARY_OF, bitwise_not, ~x)
 UNARY_LOOP(bitwise_not_bool, uint8_t, uint8_t, x == 0)
 
 NARROW_VECTORS
-REALS(BINARY_OF, add, x + y)
-REALS(BINARY_OF, sub, x - y)
-REALS(BINARY_OF, mul, x * y)
-FLOATS(BINARY_OF, div, x / y)
+REALS(BINARY_AHEAD_OF, add, x + y)
+REALS(BINARY_AHEAD_OF, sub, x - y)
+REALS(BINARY_AHEAD_OF, mul, x * y)
+FLOATS(BINARY_AHEAD_OF, div, x / y)
 /* A NaN on either side is the result. Beside a number that is none one comparison tells. */
 #define EXTREME_LOOP(suffix, type, name, beats, not_beyond)                                                   \
     BINARY_LOOP(name##_of_both_##suffix, type, type, ((x beats y) | (x != x)) ? x : y)                        \
@@ -64,18 +67,15 @@ FLOATS(BINARY_OF, div, x / y)
             name##_of_both_##suffix(data, steps, count);                                                      \
             return;                                                                                           \
         }                                                                                                     \
-        INDEPENDENT for (ptrdiff_t i = 0; i < count; i++) {                                                   \
-            const type x = a[i];                                                                              \
-            made[i] = x not_beyond y ? y : x;                                                                 \
-        }                                                                                                     \
+        EACH_AHEAD(type, const type x = a[i]; made[i] = x not_beyond y ? y : x;)                              \
     }
 FLOATS(EXTREME_LOOP, maximum, >, <=)
 FLOATS(EXTREME_LOOP, minimum, <, >=)
 INTEGERS(BINARY_OF, maximum, x > y ? x : y)
 INTEGERS(BINARY_OF, minimum, x < y ? x : y)
-INTEGERS(BINARY_OF, bitwise_and, x & y)
-INTEGERS(BINARY_OF, bitwise_or, x | y)
-INTEGERS(BINARY_OF, bitwise_xor, x ^ y)
+INTEGERS(BINARY_AHEAD_OF, bitwise_and, x & y)
+INTEGERS(BINARY_AHEAD_OF, bitwise_or, x | y)
+INTEGERS(BINARY_AHEAD_OF, bitwise_xor, x ^ y)
 WIDE_VECTORS
 /* NaN on the left stays. */
 UNARY_LOOP(angle_f32, float, float, x < 0 ? 3.14159265358979323846f : x != x ? x : 0)
@@ -191,11 +191,7 @@ BINARY_LOOP(same_bool, uint8_t, uint8_t, (x != 0) == (y != 0))
         } else if (dense && steps[1] == 0 && steps[2] == size) {                                              \
             name##_row_##suffix(a, &low, 0, z, 1, made, count);                                               \
         } else if (dense && steps[1] == 0 && steps[2] == 0 && ordered) {                                      \
-            INDEPENDENT for (ptrdiff_t i = 0; i < count; i++) {                                               \
-                type x = a[i];                                                                                \
-                x = x < low ? low : x;                                                                        \
-                made[i] = x > high ? high : x;                                                                \
-            }                                                                                                 \
+            EACH_AHEAD(type, type x = a[i]; x = x < low ? low : x; made[i] = x > high ? high : x;)            \
         } else {                                                                                              \
             for (ptrdiff_t i = 0; i < count; i++) {                                                           \
                 const type x = AT(const type, 0), least = AT(const type, 1), most = AT(const type, 2);        \
@@ -208,7 +204,7 @@ NARROW_VECTORS
 REALS(CLAMP_LOOP, clamp)
 
 /* x, and the slope beside it. */
-FLOATS(BINARY_OF, leaky_relu, x > 0 ? x : x * y)
+FLOATS(BINARY_AHEAD_OF, leaky_relu, x > 0 ? x : x * y)
 WIDE_VECTORS
 
 /* By the size of the elements; x and y may each be one value. */

@@ -6,8 +6,10 @@
 
 #if defined(__clang__)
 #define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#define INDEPENDENT_FEW INDEPENDENT
 #else
 #define INDEPENDENT _Pragma("GCC ivdep") /* an output may be an input, element by element */
+#define INDEPENDENT_FEW INDEPENDENT _Pragma("GCC unroll 1") /* which are vectors first: a loop of a few turns is unrolled before that */
 #endif
 
 /* Loops between these two words, which wait for the second cache, go by vectors of 32 bytes where there are larger ones: stores of whole
@@ -20,18 +22,30 @@
 #define WIDE_VECTORS
 #endif
 
+enum { LINE = 64, AHEAD = 512, FROM_AFAR = 1 << 14 }; /* bytes */
+
+/* Statements for each i; and FROM_AFAR, with each line of what is made, the one that is written AHEAD of it is asked for: stores wait for
+   their lines from the second cache otherwise, which took a sum of 400 kB 8 % longer on that Xeon. */
+#define EACH_ELEMENT(result, ...) INDEPENDENT for (ptrdiff_t i = 0; i < count; i++) {__VA_ARGS__}
+#define EACH_AHEAD(result, ...)                                                                               \
+    const ptrdiff_t line = LINE / (ptrdiff_t)sizeof(result), ahead = AHEAD / (ptrdiff_t)sizeof(result);       \
+    ptrdiff_t first = 0;                                                                                      \
+    for (; count >= FROM_AFAR / LINE * line && first + line + ahead <= count; first += line) {                     \
+        __builtin_prefetch(made + first + ahead, 1);                                                          \
+        INDEPENDENT_FEW for (ptrdiff_t i = first; i < first + line; i++) {__VA_ARGS__}                        \
+    }                                                                                                         \
+    INDEPENDENT for (ptrdiff_t i = first; i < count; i++) {__VA_ARGS__}
+
 #define AT(type, k) (*(type *)(data[k] + i * steps[k]))
 
 /* `expression` of x, of the type `type`, gives a `result`. */
-#define UNARY_LOOP(name, type, result, expression)                                                            \
+#define UNARY_LOOP(name, type, result, expression) UNARY_BY(EACH_ELEMENT, name, type, result, expression)
+#define UNARY_BY(LOOP, name, type, result, expression)                                                        \
     static void name(char *const *data, const ptrdiff_t *steps, ptrdiff_t count) {                            \
         if (steps[0] == sizeof(type) && steps[1] == sizeof(result)) {                                         \
             const type *a = (const type *)data[0];                                                            \
             result *made = (result *)data[1];                                                                 \
-            INDEPENDENT for (ptrdiff_t i = 0; i < count; i++) {                                               \
-                type x = a[i];                                                                                \
-                made[i] = (result)(expression);                                                               \
-            }                                                                                                 \
+            LOOP(result, type x = a[i]; made[i] = (result)(expression);)                                      \
         } else {                                                                                              \
             for (ptrdiff_t i = 0; i < count; i++) {                                                           \
                 type x = AT(const type, 0);                                                                   \
@@ -41,29 +55,21 @@
     }
 
 /* Of x and y: both in a row, or one of them the same throughout, a number or a row that is broadcast. */
-#define BINARY_LOOP(name, type, result, expression)                                                           \
+#define BINARY_LOOP(name, type, result, expression) BINARY_BY(EACH_ELEMENT, name, type, result, expression)
+#define BINARY_BY(LOOP, name, type, result, expression)                                                       \
     static void name(char *const *data, const ptrdiff_t *steps, ptrdiff_t count) {                            \
         const type *a = (const type *)data[0], *b = (const type *)data[1];                                    \
         result *made = (result *)data[2];                                                                     \
         const ptrdiff_t size = sizeof(type);                                                                  \
         bool dense = steps[2] == sizeof(result);                                                              \
         if (dense && steps[0] == size && steps[1] == size) {                                                  \
-            INDEPENDENT for (ptrdiff_t i = 0; i < count; i++) {                                               \
-                type x = a[i], y = b[i];                                                                      \
-                made[i] = (result)(expression);                                                               \
-            }                                                                                                 \
+            LOOP(result, type x = a[i], y = b[i]; made[i] = (result)(expression);)                            \
         } else if (dense && steps[0] == size && steps[1] == 0) {                                              \
             type y = *b;                                                                                      \
-            INDEPENDENT for (ptrdiff_t i = 0; i < count; i++) {                                               \
-                type x = a[i];                                                                                \
-                made[i] = (result)(expression);                                                               \
-            }                                                                                                 \
+            LOOP(result, type x = a[i]; made[i] = (result)(expression);)                                      \
         } else if (dense && steps[0] == 0 && steps[1] == size) {                                              \
             type x = *a;                                                                                      \
-            INDEPENDENT for (ptrdiff_t i = 0; i < count; i++) {                                               \
-                type y = b[i];                                                                                \
-                made[i] = (result)(expression);                                                               \
-            }                                                                                                 \
+            LOOP(result, type y = b[i]; made[i] = (result)(expression);)                                      \
         } else {                                                                                              \
             for (ptrdiff_t i = 0; i < count; i++) {                                                           \
                 type x = AT(const type, 0), y = AT(const type, 1);                                            \

@@ -242,6 +242,29 @@ def test_long_rows_from_memory(dtype, weights, centre):
         np.testing.assert_array_equal(whole[7:9], few)
 
 
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("kind", ["ordinary", "far from zero", "samples unlike the rest", "one infinite", "all alike"])
+def test_moments_of_long_rows(kind, dtype):
+    """Mean and variance of rows over which there is one way lie within 8 roundings of the exact ones, wherever the mean is."""
+    x = np.random.default_rng(8).standard_normal((3, 9001)).astype(dtype)
+    if kind == "far from zero":
+        x += 1000
+    elif kind == "samples unlike the rest":
+        for k in range(8):  # of which the way over the row begins with a mean that is none of the row's
+            x[:, 1125 * k : 1125 * k + 16] = 1e4
+    elif kind == "one infinite":
+        x[1, 4000] = np.inf
+    elif kind == "all alike":
+        x[:] = 0.1
+    native, fallback = kernel("standardize")
+    made, mean, var = native(x, None, None, **trailing(x.shape, 1), eps=1e-5, centre=True)
+    exact = fallback(x.astype(np.longdouble), None, None, **trailing(x.shape, 1), eps=1e-5, centre=True)
+    roundings = 8 * np.finfo(dtype).eps
+    np.testing.assert_allclose(mean, exact[1], rtol=roundings, atol=roundings)
+    np.testing.assert_allclose(var, exact[2], rtol=roundings, atol=roundings**2)
+    np.testing.assert_array_equal(np.isnan(made), np.isnan(exact[0]))
+
+
 @pytest.mark.parametrize("name", ["many rows", "long rows in strips", "batch", "group"])
 def test_gradients_do_not_depend_on_the_number_of_threads(name):
     """The rows are added up block by block."""

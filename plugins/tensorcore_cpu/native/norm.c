@@ -22,7 +22,6 @@ enum {
     MOST = 12,       /* dims of a view */
     LONG_ROW = 1 << 17, /* bytes, of which a row has too many for the second cache to hold it, its gradients and their sums */
     FAR = 4 << 20,   /* bytes of x of which the caches hold little, after what other ops read and wrote */
-    FAR_ROW = 24 << 10, /* of a row, over which there are several ways while memory would wait: of one of 16 KB asking took longer */
 };
 
 /* One call. The view is over rows (trailing dims are normalised) or over channels (all dims but the second). */
@@ -200,7 +199,7 @@ static bool begin_call(norm_call *call, PyObject *const *args, PyObject *const *
     call->over_rows = (norm_rows){call->n, call->inner, call->turns, call->eps, call->centre, x, weight, bias};
     call->over_channels =
         (norm_channels){call->batch, call->channels, call->inner, call->eps, call->centre, false, x, weight, bias};
-    call->over_rows.far = call->half == TYPE_NONE && PyArray_NBYTES(call->x) >= FAR && call->n * TYPE_SIZE[call->type] >= FAR_ROW;
+    call->over_rows.far = call->half == TYPE_NONE && PyArray_NBYTES(call->x) >= FAR && call->n * TYPE_SIZE[call->type] >= NORM_LONG;
     return true;
 }
 

@@ -37,6 +37,7 @@ typedef struct {
 static inline ptrdiff_t norm_padded(ptrdiff_t n) { return (n + 15) / 16 * 16; }
 
 enum {
+    NORM_LONG = 24 << 10,           /* bytes of a row over which there is one way for mean and variance; memory would wait else, not at 16 KB */
     NORM_CHANNELS = 64,             /* columns that a loop over channels of a few elements takes at most */
     NORM_INNER = NORM_CHANNELS / 2, /* elements of such channels at most */
     NORM_STRIP = 2048,              /* columns of long rows, whose sums stay in the first cache */

@@ -8,6 +8,7 @@ enum {
     NORM_NARROW = 16,     /* elements of rows that are turned over, and how many of those at a time */
     NORM_TURNED = 128,
     NORM_VECTORS = 8,     /* of rows whose sums are made side by side */
+    NORM_SAMPLES = 8,     /* vectors of a long row by which its mean is guessed */
     PAIR_BYTES = 6 << 10, /* of a row: two of them, where they are written to and the weights fit the first cache */
 };
 

@@ -2,17 +2,6 @@
 
 /* Segments: elements in a row with one mean and one scale */
 
-/* The sum of x, which comes from memory: the memory of `out` is asked for meanwhile, if it is not NULL. */
-ALWAYS_INLINE WIDE F(sum_before)(const REAL *x, ptrdiff_t n, const REAL *out) {
-    WIDE total = 0;
-    if (!out)
-        return F(row_sum)(x, n);
-#define TERM(AT, i) WRITING(out + i, AT(x, i))
-    ADD_UP(total, n, TERM)
-#undef TERM
-    return total;
-}
-
 ALWAYS_INLINE WIDE F(squares_about)(const REAL *x, ptrdiff_t n, REAL middle) {
     WIDE total = 0;
 #define TERM(AT, i) (AT(x, i) - middle) * (AT(x, i) - middle)
@@ -21,7 +10,37 @@ ALWAYS_INLINE WIDE F(squares_about)(const REAL *x, ptrdiff_t n, REAL middle) {
     return total;
 }
 
-/* Adds g to *total, and g times the distance of x from the middle to *products; `out` as above. */
+/* Mean and variance of a long row; the memory of `out` is asked for meanwhile, if it is not NULL. In one way over the row, about the mean
+   of some of it: what this differs from the row's own costs no digits up to a standard deviation, and where it is more, squares are added
+   up about the mean itself (Chan, Golub and LeVeque 1983, "Algorithms for Computing the Sample Variance"). */
+ALWAYS_INLINE void F(moments)(const REAL *x, ptrdiff_t n, const REAL *out, REAL *mean, REAL *var) {
+    V some = {0};
+    for (ptrdiff_t k = 0; k < NORM_SAMPLES; k++)
+        some += V_AT(x, k * (n / NORM_SAMPLES));
+    const REAL guess = F(lanes_sum)(some) / (REAL)(NORM_SAMPLES * LANES);
+    WIDE total = 0, squares = 0;
+#define TERM(AT, i) AT(x, i) - guess
+#define FIRST(AT, i) WRITING(out + i, AT(x, i) - guess)
+#define OTHER(AT, i) (AT(x, i) - guess) * (AT(x, i) - guess)
+    if (out) {
+        ADD_UP_BOTH(total, n, FIRST, squares, OTHER)
+    } else {
+        ADD_UP_BOTH(total, n, TERM, squares, OTHER)
+    }
+#undef TERM
+#undef FIRST
+#undef OTHER
+    const WIDE off = total / (WIDE)n;
+    WIDE spread = squares / (WIDE)n - off * off;
+    *mean = (REAL)((WIDE)guess + off);
+    if (!(off * off <= spread) || spread - spread != 0) { /* or not finite */
+        *mean = (REAL)(F(row_sum)(x, n) / (WIDE)n);
+        spread = F(squares_about)(x, n, *mean) / (WIDE)n;
+    }
+    *var = (REAL)spread;
+}
+
+/* Adds g to *total, and g times the distance of x from the middle to *products; `out` may be NULL here. */
 ALWAYS_INLINE void F(gradient_sums)(const REAL *g, const REAL *x, ptrdiff_t n, REAL middle, WIDE *total, WIDE *products, const REAL *out) {
     WIDE sum = 0, product = 0;
 #define TERM(AT, i) AT(g, i)
@@ -159,11 +178,15 @@ static void F(norm_rows)(const norm_rows *of, ptrdiff_t first, ptrdiff_t count) 
         const REAL *x = (const REAL *)of->x + r * n;
         REAL middle[2] = {0}, scale[2];
         rows = last - r < together ? 1 : together;
+        const bool once = of->centre && n * (ptrdiff_t)sizeof(REAL) >= NORM_LONG;
+        for (ptrdiff_t k = 0; once && k < rows; k++)
+            F(moments)(x + k * n, n, of->far ? (const REAL *)of->out + (r + k) * n : NULL, &middle[k], (REAL *)of->var + r + k);
         for (ptrdiff_t k = 0; of->centre && k < rows; k++)
-            ((REAL *)of->mean)[r + k] = middle[k] = (REAL)(F(sum_before)(x + k * n, n, of->far ? (const REAL *)of->out + (r + k) * n : NULL) / (WIDE)n);
+            ((REAL *)of->mean)[r + k] = middle[k] = once ? middle[k] : (REAL)(F(row_sum)(x + k * n, n) / (WIDE)n);
         for (ptrdiff_t k = 0; k < rows; k++) {
-            const REAL var = ((REAL *)of->var)[r + k] = (REAL)(F(squares_about)(x + k * n, n, middle[k]) / (WIDE)n);
-            scale[k] = 1 / (REAL)sqrt(var + (REAL)of->eps);
+            REAL *const var = (REAL *)of->var + r + k;
+            *var = once ? *var : (REAL)(F(squares_about)(x + k * n, n, middle[k]) / (WIDE)n);
+            scale[k] = 1 / (REAL)sqrt(*var + (REAL)of->eps);
         }
         for (ptrdiff_t k = 0; k < rows; k++)
             F(scaled_row)(of, r + k, middle[k], scale[k], r + k + 1 < last);

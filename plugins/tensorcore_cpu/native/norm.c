@@ -250,7 +250,7 @@ static bool forward(norm_call *call) {
     if (call->by_channel)
         each_channel(call, call->of->channels);
     else
-        native_parallel(call->rows, row_grain, forward_rows, call);
+        native_blocks(call->rows, row_grain, 2 * call->rows * call->n * TYPE_SIZE[call->type], forward_rows, call);
     return true;
 }
 

@@ -15,7 +15,7 @@ typedef struct {
     void *out;
     const void *g;
     ptrdiff_t g_step; /* from a row of g to the next */
-    bool far;         /* long rows from memory, to memory: what is next is asked for early */
+    bool far;         /* long rows from memory, to memory: gradients' places are asked for early */
 } norm_rows;
 
 /* Channels of (batch, channels, inner), each normalised over batch and inner. */
@@ -37,7 +37,7 @@ typedef struct {
 static inline ptrdiff_t norm_padded(ptrdiff_t n) { return (n + 15) / 16 * 16; }
 
 enum {
-    NORM_LONG = 24 << 10,           /* bytes of a row over which there is one way for mean and variance; memory would wait else, not at 16 KB */
+    NORM_LONG = 24 << 10,           /* bytes of a row from which on mean and variance take one way over it */
     NORM_CHANNELS = 64,             /* columns that a loop over channels of a few elements takes at most */
     NORM_INNER = NORM_CHANNELS / 2, /* elements of such channels at most */
     NORM_STRIP = 2048,              /* columns of long rows, whose sums stay in the first cache */

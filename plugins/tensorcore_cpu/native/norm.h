@@ -15,7 +15,7 @@ typedef struct {
     void *out;
     const void *g;
     ptrdiff_t g_step; /* from a row of g to the next */
-    bool far;         /* long rows from memory, to memory: gradients' places are asked for early */
+    bool far;         /* long rows from memory, to memory: what is next is asked for early */
 } norm_rows;
 
 /* Channels of (batch, channels, inner), each normalised over batch and inner. */

@@ -12,7 +12,8 @@ enum {
     PAIR_BYTES = 6 << 10, /* of a row: two of them, where they are written to and the weights fit the first cache */
 };
 
-/* x, while a line that is written to is on its way. */
+/* x, while a line that is needed next is on its way into the second cache; or one that is written to. */
+#define READING(line, x) (__builtin_prefetch(line, 0, 2), x)
 #define WRITING(line, x) (__builtin_prefetch(line, 1), x)
 
 #include "as_f32.h"

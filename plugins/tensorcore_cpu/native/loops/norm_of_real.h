@@ -10,19 +10,25 @@ ALWAYS_INLINE WIDE F(squares_about)(const REAL *x, ptrdiff_t n, REAL middle) {
     return total;
 }
 
-/* Mean and variance of a long row, in one way over it, about the mean of some of it: what this differs from the row's own costs no digits up
-   to a standard deviation, and where it is more, squares are added up about the mean itself (Chan, Golub and LeVeque 1983, "Algorithms for
-   Computing the Sample Variance"). */
-ALWAYS_INLINE void F(moments)(const REAL *x, ptrdiff_t n, REAL *mean, REAL *var) {
+/* Mean and variance of a long row; the memory of `out` is asked for meanwhile, if it is not NULL. In one way over the row, about the mean
+   of some of it: what this differs from the row's own costs no digits up to a standard deviation, and where it is more, squares are added
+   up about the mean itself (Chan, Golub and LeVeque 1983, "Algorithms for Computing the Sample Variance"). */
+ALWAYS_INLINE void F(moments)(const REAL *x, ptrdiff_t n, const REAL *out, REAL *mean, REAL *var) {
     V some = {0};
     for (ptrdiff_t k = 0; k < NORM_SAMPLES; k++)
         some += V_AT(x, k * (n / NORM_SAMPLES));
     const REAL guess = F(lanes_sum)(some) / (REAL)(NORM_SAMPLES * LANES);
     WIDE total = 0, squares = 0;
 #define TERM(AT, i) AT(x, i) - guess
+#define FIRST(AT, i) WRITING(out + i, AT(x, i) - guess)
 #define OTHER(AT, i) (AT(x, i) - guess) * (AT(x, i) - guess)
-    ADD_UP_BOTH(total, n, TERM, squares, OTHER)
+    if (out) {
+        ADD_UP_BOTH(total, n, FIRST, squares, OTHER)
+    } else {
+        ADD_UP_BOTH(total, n, TERM, squares, OTHER)
+    }
 #undef TERM
+#undef FIRST
 #undef OTHER
     const WIDE off = total / (WIDE)n;
     WIDE spread = squares / (WIDE)n - off * off;
@@ -34,8 +40,7 @@ ALWAYS_INLINE void F(moments)(const REAL *x, ptrdiff_t n, REAL *mean, REAL *var)
     *var = (REAL)spread;
 }
 
-/* Adds g to *total, and g times the distance of x from the middle to *products; the memory of `out` is asked for meanwhile, if it is not
-   NULL. */
+/* Adds g to *total, and g times the distance of x from the middle to *products; `out` may be NULL here. */
 ALWAYS_INLINE void F(gradient_sums)(const REAL *g, const REAL *x, ptrdiff_t n, REAL middle, WIDE *total, WIDE *products, const REAL *out) {
     WIDE sum = 0, product = 0;
 #define TERM(AT, i) AT(g, i)
@@ -66,8 +71,12 @@ ALWAYS_INLINE void F(weighted_sums)(const REAL *g, const REAL *w, const REAL *x,
     *products += product;
 }
 
-ALWAYS_INLINE void F(scaled_segment)(const REAL *x, REAL *out, ptrdiff_t n, REAL middle, REAL scale, REAL shift) {
-    INDEPENDENT for (ptrdiff_t i = 0; i < n; i++)
+/* `next` is what is read behind the segment, from memory, or NULL. */
+ALWAYS_INLINE void F(scaled_segment)(const REAL *x, REAL *out, ptrdiff_t n, REAL middle, REAL scale, REAL shift, const REAL *next) {
+    ptrdiff_t done = 0;
+    for (; next && done + (ptrdiff_t)LANES <= n; done += LANES)
+        *(V_U *)(out + done) = READING(next + done, (V_AT(x, done) - middle) * scale + shift);
+    INDEPENDENT for (ptrdiff_t i = done; i < n; i++)
         out[i] = (x[i] - middle) * scale + shift;
 }
 
@@ -130,16 +139,17 @@ ALWAYS_INLINE void F(short_mixed)(const REAL *g, const REAL *x, REAL *out, ptrdi
 /* Rows */
 
 /* The row r, whose mean and scale are known. */
-ALWAYS_INLINE void F(scaled_row)(const norm_rows *of, ptrdiff_t r, REAL middle, REAL scale) {
+ALWAYS_INLINE void F(scaled_row)(const norm_rows *of, ptrdiff_t r, REAL middle, REAL scale, bool more) {
     const ptrdiff_t n = of->n, inner = of->inner, weights = n / inner, start = r % of->turns * weights;
     const REAL *x = (const REAL *)of->x + r * n, *w = of->weight ? (const REAL *)of->weight + start : NULL;
     const REAL *b = of->bias ? (const REAL *)of->bias + start : NULL;
+    const REAL *next = of->far && more ? x + n : NULL;
     REAL *out = (REAL *)of->out + r * n;
     if (!w && !b) {
-        F(scaled_segment)(x, out, n, middle, scale, 0);
+        F(scaled_segment)(x, out, n, middle, scale, 0, next);
     } else if (inner > 1) {
         for (ptrdiff_t k = 0; k < weights; k++)
-            F(scaled_segment)(x + k * inner, out + k * inner, inner, middle, w ? scale * w[k] : scale, b ? b[k] : 0);
+            F(scaled_segment)(x + k * inner, out + k * inner, inner, middle, w ? scale * w[k] : scale, b ? b[k] : 0, next ? next + k * inner : NULL);
     } else if (w && b) {
         INDEPENDENT for (ptrdiff_t i = 0; i < n; i++)
             out[i] = (x[i] - middle) * scale * w[i] + b[i];
@@ -170,7 +180,7 @@ static void F(norm_rows)(const norm_rows *of, ptrdiff_t first, ptrdiff_t count) 
         rows = last - r < together ? 1 : together;
         const bool once = of->centre && n * (ptrdiff_t)sizeof(REAL) >= NORM_LONG;
         for (ptrdiff_t k = 0; once && k < rows; k++)
-            F(moments)(x + k * n, n, &middle[k], (REAL *)of->var + r + k);
+            F(moments)(x + k * n, n, of->far ? (const REAL *)of->out + (r + k) * n : NULL, &middle[k], (REAL *)of->var + r + k);
         for (ptrdiff_t k = 0; of->centre && k < rows; k++)
             ((REAL *)of->mean)[r + k] = middle[k] = once ? middle[k] : (REAL)(F(row_sum)(x + k * n, n) / (WIDE)n);
         for (ptrdiff_t k = 0; k < rows; k++) {
@@ -179,7 +189,7 @@ static void F(norm_rows)(const norm_rows *of, ptrdiff_t first, ptrdiff_t count) 
             scale[k] = 1 / (REAL)sqrt(*var + (REAL)of->eps);
         }
         for (ptrdiff_t k = 0; k < rows; k++)
-            F(scaled_row)(of, r + k, middle[k], scale[k]);
+            F(scaled_row)(of, r + k, middle[k], scale[k], r + k + 1 < last);
     }
 }
 
@@ -372,7 +382,7 @@ static void F(norm_channels)(const norm_channels *of, ptrdiff_t first, ptrdiff_t
         REAL var = ((REAL *)of->var)[c];
         REAL scale = 1 / (REAL)sqrt(var + (REAL)of->eps);
         for (ptrdiff_t r = 0; r < of->batch; r++)
-            F(scaled_segment)(x + r * step, out + r * step, n, middle, w ? scale * w[c] : scale, b ? b[c] : 0);
+            F(scaled_segment)(x + r * step, out + r * step, n, middle, w ? scale * w[c] : scale, b ? b[c] : 0, NULL);
     }
 }
 

@@ -80,6 +80,6 @@ static void F(short_rows)(const norm_rows *of, ptrdiff_t first, ptrdiff_t count)
         for (ptrdiff_t r = 0; r < LANES; r++)
             scale[r] = 1 / (REAL)sqrt(scale[r] + (REAL)of->eps);
         for (ptrdiff_t r = 0; r < rows; r++)
-            F(scaled_row)(of, first + r, mean[r], scale[r]);
+            F(scaled_row)(of, first + r, mean[r], scale[r], false);
     }
 }

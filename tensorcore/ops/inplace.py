@@ -227,7 +227,13 @@ def elementwise_inplace(op: Op, overwritten: Callable[..., bool]) -> Callable[..
         if compute is input.dtype and final is compute and not widened:
             device.kernels[op.kernel](*natives, out=input.native)
             remember(op, device, inputs, compute, final)
-        elif compute is input.dtype and op.result and len(natives) == 2 and (over := device.kernels["compare_over"]):
+        elif (
+            compute is input.dtype
+            and not widened
+            and op.result
+            and len(natives) == 2
+            and (over := device.kernels["compare_over"])
+        ):
             over(*natives, by=op.kernel)
         else:
             device.kernels["copy"](input.native, device.kernels[op.kernel](*natives))

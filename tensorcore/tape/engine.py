@@ -73,7 +73,7 @@ def walk(
     leading = None if wanted is None or mode.anomaly or mode.around is not None else wanted | goals
     before, walks = mode.enabled, mode.walks
     try:  # from here on, for a Ctrl-C may come after any call
-        mode.walks = (*walks, Walk(roots, wanted, targets, pending if uses is None else None))
+        mode.walks = (*walks, Walk(roots, wanted, targets, heap, pending if uses is None else None))
         mode.enabled = create
         mode.settle()
         for edge, g in roots:
@@ -176,15 +176,20 @@ class Walk:
     """A walk that is under way, for hooks that ask what it will still reach and formulas that ask what has arrived.
 
     Attributes:
-        pending: as in ``walk``; None where each arrival is counted.
+        heap, pending: as in ``walk``; ``pending`` is None where each arrival is counted.
     """
 
-    __slots__ = ("__weakref__", "pending", "roots", "targets", "wanted")
+    __slots__ = ("__weakref__", "heap", "pending", "roots", "targets", "wanted")
 
     def __init__(
-        self, roots: Any, wanted: set[Any] | None, targets: set[Any] | None, pending: dict[Any, Any] | None = None
+        self,
+        roots: Any,
+        wanted: set[Any] | None,
+        targets: set[Any] | None,
+        heap: list[Any],
+        pending: dict[Any, Any] | None,
     ) -> None:
-        self.roots, self.wanted, self.targets, self.pending = roots, wanted, targets, pending
+        self.roots, self.wanted, self.targets, self.heap, self.pending = roots, wanted, targets, heap, pending
 
     def reachable(self) -> set[Any]:
         """The nodes and leaves that get a gradient, as far as the graph tells."""

@@ -16,8 +16,8 @@ from tensorcore.tape.memory import Version, next_order
 from tensorcore.tape.mode import mode
 
 __all__ = [
-    "ACCUMULATE", "ALONE", "FROZEN", "Handle", "Node", "Output", "Packed", "add_into", "arrived", "bare_node", "freed", "is_leaf", "leaf",
-    "own_memory", "stale", "unpack",
+    "ACCUMULATE", "ALONE", "FROZEN", "Handle", "Node", "Output", "Packed", "accumulating", "add_into", "arrived", "bare_node", "freed",
+    "is_leaf", "leaf", "own_memory", "stale", "unpack",
 ]  # fmt: skip
 
 
@@ -129,7 +129,7 @@ class Accumulate:
 
     def backward(self, node: Node, g: Any) -> tuple[Any, ...]:
         """Add ``g`` to the gradient: in place where nobody can notice, as a recorded sum under ``create_graph``."""
-        with _accumulating:
+        with accumulating:
             held = node.grad
             if held is None:
                 # Stolen if nobody but the walk holds it (its own reference, this frame's and getrefcount's), nor
@@ -237,21 +237,26 @@ def arrived(node: Node, edge: Any, g: Any) -> Any:
 
     It must not where there is none yet; where somebody else may hold it, or looks at what the formula gives (hooks, anomaly
     mode); where what the formula does is recorded; and where ``g`` is of another dtype or device. A formula that adds to it
-    gives None.
+    gives None. To the walk's last formula the gradient that a leaf has from earlier walks is such a sum.
     """
     if mode.enabled or node.extra is not None or mode.anomaly or not mode.walks:
         return None
-    pending = mode.walks[-1].pending
+    walk = mode.walks[-1]
+    pending = walk.pending
     held = None if pending is None else pending.get(edge)
-    if held is None or type(held) is dict:
+    if held is None:
+        total = None if walk.heap or pending is None or walk.targets is not None else _leaf_sum(node, edge)
+    elif type(held) is dict:
         return None
-    if type(held) is list:
+    elif type(held) is list:
         total = held[0]
     else:
         count = getrefcount(held)
         if count > _ALONE_PENDING or not own_memory(held):
             return None
         total = held
+    if total is None:
+        return None
     device = total.device
     if (
         total.dtype is not edge.dtype
@@ -262,12 +267,31 @@ def arrived(node: Node, edge: Any, g: Any) -> Any:
         or total.native.shape != edge.shape
     ):
         return None
+    if held is None:
+        if not device.is_contiguous(total.native) or device.storage_key(total.native) == device.storage_key(g.native):
+            return None
+        if total.version is None:
+            total.version = Version()
+        total.version.bump()
     return total
+
+
+def _leaf_sum(node: Node, edge: Any) -> Any:
+    """The gradient of a leaf that nothing but what ``node`` sends is still to be added to, and that nobody watches.
+
+    Not of a half type: one addend after the other would be rounded to it.
+    """
+    if not is_leaf(edge) or edge.extra is not None or edge.dtype.itemsize < 4 or mode.around is not None:
+        return None
+    edges = node.edges
+    alone = edges.count(edge) == 1 and all([one is None or is_leaf(one) for one in edges])
+    return edge.grad if alone else None
 
 
 def add_into(total: Any, kernel: str, *operands: Any, **options: Any) -> None:
     """Let a kernel add to the sum that has arrived: ``kernel(total, *operands, **options)``, written there."""
-    total.device.kernels[kernel](total.native, *[one.native for one in operands], **options, out=total.native)
+    with accumulating:
+        total.device.kernels[kernel](total.native, *[one.native for one in operands], **options, out=total.native)
 
 
 def own_memory(g: Any) -> bool:
@@ -400,4 +424,4 @@ ALONE = _count_alone([object()])
 _ALONE_PENDING = _count_alone_pending({0: object()})
 _ALONE_IN_SLOT = _count_alone_in_slot()
 # NumPy lets other threads run while it adds, so two walks could lose a sum to one another.
-_accumulating = renewed(threading.RLock())
+accumulating = renewed(threading.RLock())

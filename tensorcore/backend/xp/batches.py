@@ -113,6 +113,8 @@ def geqrf(x: Array) -> tuple[Array, Array]:
 
 def svd(x: Array, *, full: bool, vectors: bool) -> Any:
     """NumPy's, in double precision."""
+    if not np.isfinite(x).all():
+        return None
     made = _regular(np.linalg.svd, x, full_matrices=full, compute_uv=vectors)
     if made is None:
         return None

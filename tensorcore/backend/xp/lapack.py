@@ -351,6 +351,10 @@ def svd(x: Native, *, full: bool, vectors: bool) -> Any:
         (room,) = _room("gesdd", x.dtype.char, rows, columns, vectors, full)
         factor = _routine("gesdd", x.dtype.char)
         for matrix, left, value, right, failed in _each(batch, _copied(x), u, values, vh, info):
+            if not np.isfinite(matrix).all():  # of infinities LAPACK makes NaN and says nothing
+                left[...] = value[...] = right[...] = np.nan
+                failed[...] = _FAILED
+                continue
             a, value[...], b, failed[...] = factor(matrix, vectors, full, room, True)
             if vectors:
                 left[...], right[...] = a, b

@@ -18,6 +18,7 @@ from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.output import store
 from tensorcore.ops.samples import index as samples
 from tensorcore.shortcuts import before
+from tensorcore.tape.node import accumulating
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = [
@@ -36,7 +37,8 @@ def _put_back(g: Any, input_shape: Any, key: Any, arrived: Any) -> Any:
         return apply(unindex, (g,), {"shape": input_shape, "key": key})
     kernels = arrived.device.kernels
     part = kernels["index"](arrived.native, key=key)
-    kernels["add"](part, g.native, out=part)
+    with accumulating:
+        kernels["add"](part, g.native, out=part)
     return None
 
 

@@ -38,6 +38,7 @@ class CPUBackend(XPBackend):
     capabilities = Capabilities(tuple(one.name for one in dtypes.ALL), host=True, pinned=True)
     nondeterministic = MappingProxyType({name: name + "_by_rule" for name in _MEASURED})
     narrow_numbers = native.narrow_numbers()
+    adds_into = native.adds_into()
     takes_out = native.takes_out()
     memory = Allocator()
     writes = os.environ.get("TENSORCORE_CODEGEN", "0") not in ("", "0")

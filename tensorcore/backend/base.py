@@ -137,10 +137,10 @@ class Backend:
     nondeterministic: Mapping[str, str | None] = MappingProxyType({})
     # Whether its kernels find indices that lie outside, and say so at the next look at values at the latest: then nobody looks before.
     checks_indices = False
-    # Kernels that take a number beside an array of a half type, compute in single precision and round once, as PyTorch does: the
-    # number too, but that of mul, div and floor_divide. Others get arrays of float32 there, and what they give is rounded behind
-    # them. With add_scaled among them, that one takes half types.
+    # Kernels that take a number beside an array of a half type (add_scaled: that array), compute in single precision and round once,
+    # as PyTorch does: the number too, but that of mul, div and floor_divide. What others make of float32 is rounded behind them.
     narrow_numbers: frozenset[str] = frozenset()
+    adds_into: frozenset[str] = frozenset()  # kernels whose backward may add its first gradient to an array ``into``, and gives that
     # Whether every kernel of one result takes ``out=``, of the result's dtype: of another shape it is left, and a new array given.
     takes_out = False
     numbered = False  # whether the index is part of the device's name: "cuda:0", but "cpu"

@@ -13,7 +13,7 @@ from tensorcore.shortcuts import fused_way
 from tensorcore.tape.engine import key_of, walk
 from tensorcore.tape.memory import next_order
 from tensorcore.tape.mode import enable_grad, makers, mode
-from tensorcore.tape.node import Node, Output, leaf, stale, unpack
+from tensorcore.tape.node import Node, Output, accumulating, arrived, leaf, stale, unpack
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = ["Fused", "differentiate"]
@@ -32,7 +32,9 @@ class Fused(Op):
     The kernel ``{name}`` gets the inputs by position (None where there is none) and the options by
     keyword; it answers the result, or a tuple of it and of whatever its backward wants back. The kernel
     ``{name}_backward`` gets ``(g, *inputs, *rest)``, the options, and ``needs``, which says for
-    each input whether its gradient is asked for; it answers a gradient or None for each input. While
+    each input whether its gradient is asked for; it answers a gradient or None for each input. One in the
+    backend's ``adds_into`` may get ``into`` too, an array that it may add the first input's gradient to, and
+    then gives in its place. While
     the walk is recorded (``create_graph``), or where there is no such kernel, the decomposition is
     run and differentiated instead.
 
@@ -147,14 +149,23 @@ class Fused(Op):
         options = node.options or {}
         if not kernel:
             return differentiate(lambda *twins: self.decomposition(*twins, **options), inputs, g, needs)
-        natives = [None if one is None else one.native for one in inputs]
-        arrived = [None if one is None else one.native for one in g] if several else g.native
-        grads = _run(device, f"{self.kernel}_backward", [arrived, *natives, *node.out], {"needs": needs, **options})
+        sent = [None if one is None else one.native for one in g] if several else g.native
+        natives = [sent, *[None if one is None else one.native for one in inputs], *node.out]
+        total = None
+        if self.kernel in device.adds_into and needs[0] and g.dtype.itemsize >= 4:
+            total = arrived(node, node.edges[0], g)
+        if total is None:
+            grads = _run(device, f"{self.kernel}_backward", natives, {"needs": needs, **options})
+        else:
+            with accumulating:  # and without another try where memory runs out: a part may have been added
+                grads = kernel(*natives, needs=needs, into=total.native, **options)
         if grads is None:  # a combination that the kernel leaves to the decomposition
             return differentiate(lambda *twins: self.decomposition(*twins, **options), inputs, g, needs)
         return tuple(
             [
-                new_tensor(one, inputs[i].dtype, device) if one is not None and needs[i] else None
+                new_tensor(one, inputs[i].dtype, device)
+                if one is not None and needs[i] and (total is None or one is not total.native)
+                else None
                 for i, one in enumerate(grads)
             ]
         )

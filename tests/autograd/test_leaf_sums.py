@@ -115,3 +115,43 @@ def test_an_operand_read_as_the_leaf_gets_both_gradients() -> None:
     y = t.tensor([1.0, 2.0, 3.0], requires_grad=True)
     (y[:2] * y[1:]).sum().backward()
     assert x.grad.tolist() == (2.0 * y.grad).tolist()
+
+
+@pytest.mark.parametrize("width", [5, 33, 300])
+def test_a_norm_adds_its_gradient(width: int) -> None:
+    """Three walks over one input give three times the gradient, in the memory of the first, and no sum is made of two arrays."""
+    t.manual_seed(0)
+    x, w, b = (t.randn(*shape).requires_grad_() for shape in ((40, width), (width,), (width,)))
+    sent = t.randn(40, width)
+    t.nn.functional.layer_norm(x, (width,), w, b).backward(sent)
+    first, place = x.grad.clone(), x.grad.data_ptr()
+    with counted("add") as added:
+        for _ in range(2):
+            t.nn.functional.layer_norm(x, (width,), w, b).backward(sent)
+    assert (x.grad == first + first + first).all()
+    assert (x.grad.data_ptr(), x.grad._version) == (place, 2)
+    assert added[0] == (4 if x.device.adds_into else 6)  # those of weight and bias
+
+
+def test_a_norm_adds_to_what_came_past_it() -> None:
+    """Of a block around which its input is led, the norm adds to the gradient that has come by the other way."""
+    t.manual_seed(0)
+    grads = []
+    for apart in (False, True):
+        t.manual_seed(1)
+        x, w, b = (t.randn(*shape).requires_grad_() for shape in ((6, 8), (8,), (8,)))
+        y = x * 2.0
+        by, through = (y * 1.0, y * 1.0) if apart else (y, y)
+        (by * 3.0 + t.nn.functional.layer_norm(through, (8,), w, b) ** 2).sum().backward()
+        grads.append(x.grad)
+    assert t.allclose(grads[0], grads[1], rtol=1e-6)
+
+
+def test_recorded_norms_make_a_gradient_of_their_own() -> None:
+    """Under create_graph the sum is part of the graph: its derivative is that of both walks."""
+    t.manual_seed(0)
+    x, w = t.randn(4, 6, dtype=t.float64).requires_grad_(), t.randn(6, dtype=t.float64).requires_grad_()
+    (t.nn.functional.layer_norm(x, (6,), w) ** 2).sum().backward(create_graph=True)
+    once = t.autograd.grad((x.grad * x).sum(), x, retain_graph=True)[0]
+    (t.nn.functional.layer_norm(x, (6,), w) ** 2).sum().backward(create_graph=True)
+    assert t.allclose(t.autograd.grad((x.grad * x).sum(), x)[0], 2.0 * once)

@@ -116,6 +116,43 @@ def test_forward_and_backward(name, weight, bias, centre, dtype):
             check(one, other, 64 * max(1.0, float((exact_var + 1e-5).min()) ** -0.5))
 
 
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("name", LAYERS)
+def test_added_to_what_is_there(name, bias, dtype):
+    """Where ``into`` is given back it holds the sum, rounded as if the gradient had been an array of its own; else it is untouched.
+
+    Rows that have all weights do so, in every number of them, but for what overlaps an operand.
+    """
+    x, w, b, g, options = case(name, dtype, True, bias)
+    options["centre"] = True
+    _, mean, var = kernel("standardize")[0](x, w, b, **options)
+    native, fallback = kernel("standardize_backward")
+    needs = (True, True, bias)
+    made = native(g, x, w, b, mean, var, needs=needs, **options)
+    held = np.random.default_rng(9).standard_normal(x.shape).astype(dtype)
+    into = held.copy()
+    found = native(g, x, w, b, mean, var, needs=needs, into=into, **options)
+    if name.startswith(("layer", "many", "long")):
+        assert found[0] is into
+    np.testing.assert_array_equal(into, held + made[0] if found[0] is into else held)
+    np.testing.assert_array_equal(found[0], into if found[0] is into else made[0])
+    for one, other in zip(found[1:], made[1:], strict=True):
+        np.testing.assert_array_equal(one, other)
+    for taken in (x, g, np.zeros(x.shape[::-1], dtype).T, np.zeros((1, *x.shape), dtype), np.zeros(x.shape, "int32")):
+        before = taken.copy()
+        found = native(g, x, w, b, mean, var, needs=needs, into=taken, **options)
+        if found[0] is not taken:
+            np.testing.assert_array_equal(found[0], made[0])
+            np.testing.assert_array_equal(taken, before)
+        else:
+            assert taken is not x
+            assert taken is not g
+            assert taken.dtype == dtype
+            assert taken.shape == x.shape
+    assert fallback(g, x, w, b, mean, var, needs=needs, into=into, **options)[0] is not into
+
+
 @pytest.mark.parametrize("name", ["layer", "batch", "batch of vectors", "group", "instance"])
 @pytest.mark.parametrize(
     "needs", [(True, False, False), (False, True, False), (False, False, True), (False, True, True)]

@@ -145,6 +145,11 @@ def narrow_numbers() -> frozenset[str]:
     return frozenset() if _library is None else _NARROW_NUMBERS
 
 
+def adds_into() -> frozenset[str]:
+    """The kernels whose backward adds to an array that is there: see ``Backend.adds_into``."""
+    return frozenset() if _library is None else frozenset(["standardize"])
+
+
 def takes_out() -> bool:
     """Whether the kernels take ``out``, all of them: see ``Backend.takes_out``."""
     return _library is not None

@@ -12,9 +12,9 @@ DECLARE_LOOPS(norm_loops, norm_loops);
 
 static const norm_loops *loops;
 
-enum { VIEW, DIMS, AFFINE, EPS, CENTRE, NEEDS, OPTIONS };
+enum { VIEW, DIMS, AFFINE, EPS, CENTRE, NEEDS, INTO, OPTIONS };
 static PyObject *names[OPTIONS];
-static const char *const NAMES[OPTIONS] = {"view", "dims", "affine", "eps", "centre", "needs"};
+static const char *const NAMES[OPTIONS] = {"view", "dims", "affine", "eps", "centre", "needs", "into"};
 
 enum {
     GRAIN = 1 << 14, /* elements a thread */
@@ -387,9 +387,18 @@ static bool lying_lines(const norm_call *call, PyArrayObject *sent, native_lines
     return true;
 }
 
+/* Whether the gradient of x can be added there while it is made: that of rows which have all weights, whose gradients are made too. */
+static bool adds_into(const norm_call *call, PyObject *into, PyArrayObject *g, PyObject *needs) {
+    if (native_is_none(into) || native_array_type(into) != call->type || call->by_channel || call->over_rows.inner != 1 || call->turns != 1 ||
+        !call->weight || (PyTuple_GET_ITEM(needs, 1) != Py_True && PyTuple_GET_ITEM(needs, 2) != Py_True))
+        return false;
+    PyArrayObject *array = (PyArrayObject *)into;
+    return PyArray_IS_C_CONTIGUOUS(array) && PyArray_SAMESHAPE(array, call->x) && !native_overlap(array, call->x) && !native_overlap(array, g);
+}
+
 static PyObject *or_none(PyArrayObject *array) { return array ? (PyObject *)array : Py_None; }
 
-/* (g, x, weight, bias, mean, var) */
+/* (g, x, weight, bias, mean, var). An array `into` that the gradient of x is added to is given back in its place; any other way it is left. */
 static PyObject *run_backward(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     PyObject *options[OPTIONS], *answer = NULL;
     norm_call call;
@@ -409,8 +418,12 @@ static PyObject *run_backward(const native_kernel *kernel, PyObject *const *args
                  (call.inside && !one ? lying_lines(&call, arrived, &g) : native_lines_of(arrived, line, &g)) &&
                  optional(args[4], call.type, TYPE_NONE, statistics, &mean) &&
                  optional(args[5], call.type, TYPE_NONE, statistics, &var) && var;
+    call.over_rows.adds = ready && PyTuple_GET_ITEM(options[NEEDS], 0) == Py_True && adds_into(&call, options[INTO], arrived, options[NEEDS]);
     for (int k = 0; ready && k < 3; k++)
-        ready = gradient_of(&call, inputs[k], PyTuple_GET_ITEM(options[NEEDS], k), &made[k]);
+        if (!k && call.over_rows.adds)
+            made[k] = (PyArrayObject *)Py_NewRef(options[INTO]);
+        else
+            ready = gradient_of(&call, inputs[k], PyTuple_GET_ITEM(options[NEEDS], k), &made[k]);
     if (ready) {
         call.over_rows.g = call.over_channels.g = g.data;
         call.over_rows.g_step = g.step;

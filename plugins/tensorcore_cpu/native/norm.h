@@ -16,6 +16,7 @@ typedef struct {
     const void *g;
     ptrdiff_t g_step; /* from a row of g to the next */
     bool far;         /* long rows from memory, to memory: what is next is asked for early */
+    bool adds;        /* gradients of x are added to what `out` holds: by weighted rows alone */
 } norm_rows;
 
 /* Channels of (batch, channels, inner), each normalised over batch and inner. */

@@ -138,9 +138,21 @@ static void run_elements(void *context, npy_intp begin, npy_intp end) {
     }
 }
 
+static void run_params(void *context, npy_intp begin, npy_intp end) {
+    step_call *call = context;
+    for (; begin < end; begin++)
+        run_elements(call, begin ? call->ends[begin - 1] : 0, call->ends[begin]);
+}
+
+/* On one thread a step begins with the parameters that the last one left in the caches: to and fro over 1e6 numbers in 100 tensors, whose
+   gradients and state are larger than the second cache of a Xeon, took 0.92 of the time. Each is updated whole, so that its last bits do not
+   depend on the way. */
 static PyObject *run_call(step_call *call) {
-    if (call->ends[call->params - 1])
-        native_parallel(call->ends[call->params - 1], GRAIN, run_elements, call);
+    const npy_intp count = call->ends[call->params - 1];
+    if (count > GRAIN && call->params > 1 && native_threads() == 1)
+        native_blocks(call->params, 1, 2 * count * TYPE_SIZE[call->type], run_params, call);
+    else if (count)
+        native_parallel(count, GRAIN, run_elements, call);
     end_call(call);
     Py_RETURN_NONE;
 }

@@ -113,7 +113,7 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
 
     def standardize_backward(
         g: Native, x: Native, weight: Any, bias: Any, mean: Any, var: Native,
-        *, needs: Any, view: Any, dims: Any, affine: Any, eps: float, centre: bool,
+        *, needs: Any, view: Any, dims: Any, affine: Any, eps: float, centre: bool, into: Any = None,
     ) -> Grads:  # fmt: skip
         full, g_full = wide(x).reshape(view), wide(g).reshape(view)
         one = full.dtype.type

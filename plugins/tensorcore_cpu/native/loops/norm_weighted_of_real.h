@@ -34,20 +34,33 @@ static void F(row_sums)(const norm_rows *of, ptrdiff_t first, ptrdiff_t count, v
     }
 }
 
-/* One way over so many rows, a constant where this is called, for all three gradients. */
-ALWAYS_INLINE void F(rows_through)(const F(row_back) *of, int rows, const REAL *w, REAL *weight_block, REAL *bias_block,
+/* One way over so many rows for all three gradients; `rows` and `adds` are constants where this is called. */
+ALWAYS_INLINE void F(rows_through)(const F(row_back) *of, int rows, bool adds, const REAL *w, REAL *weight_block, REAL *bias_block,
                                    ptrdiff_t n) {
     INDEPENDENT for (ptrdiff_t i = 0; i < n; i++) {
         REAL weight = weight_block[i], bias = bias_block[i];
         for (int k = 0; k < rows; k++) {
             const REAL g = of[k].g[i], distance = of[k].x[i] - of[k].middle;
-            of[k].out[i] = g * w[i] * of[k].scale - (distance * of[k].mixed + of[k].shift);
+            const REAL made = g * w[i] * of[k].scale - (distance * of[k].mixed + of[k].shift);
+            of[k].out[i] = adds ? of[k].out[i] + made : made;
             weight += g * (distance * of[k].scale);
             bias += g;
         }
         weight_block[i] = weight;
         bias_block[i] = bias;
     }
+}
+
+ALWAYS_INLINE void F(one_or_two_through)(const norm_rows *of, const F(row_back) *row, ptrdiff_t rows, const REAL *w, REAL *weight_block,
+                                         REAL *bias_block, ptrdiff_t n) {
+    if (rows == 2 && of->adds)
+        F(rows_through)(row, 2, true, w, weight_block, bias_block, n);
+    else if (rows == 2)
+        F(rows_through)(row, 2, false, w, weight_block, bias_block, n);
+    else if (of->adds)
+        F(rows_through)(row, 1, true, w, weight_block, bias_block, n);
+    else
+        F(rows_through)(row, 1, false, w, weight_block, bias_block, n);
 }
 
 /* Every row has all weights, and all gradients are asked for. Two rows together read and write the sums by column once, which are
@@ -62,10 +75,7 @@ static void F(weighted_rows_back)(const norm_rows *of, ptrdiff_t first, ptrdiff_
         F(row_sums)(of, first + done, rows, sums);
         for (ptrdiff_t k = 0; k < rows; k++)
             row[k] = F(row_by_sums)(of, first + done + k, 0, sums[2 * k], sums[2 * k + 1]);
-        if (rows == 2)
-            F(rows_through)(row, 2, of->weight, weight_block, bias_block, n);
-        else
-            F(rows_through)(row, 1, of->weight, weight_block, bias_block, n);
+        F(one_or_two_through)(of, row, rows, of->weight, weight_block, bias_block, n);
         if ((done + rows) % NORM_BLOCK == 0 || done + rows == count) {
             if (weight_total)
                 F(emptied)(weight_block, weight_total, n);
@@ -85,10 +95,7 @@ static void F(columns_back)(const norm_rows *of, ptrdiff_t rows, const void *row
         some = rows - r < 2 ? 1 : 2;
         for (ptrdiff_t k = 0; k < some; k++)
             row[k] = F(row_by_sums)(of, r + k, first, sums[2 * (r + k)], sums[2 * (r + k) + 1]);
-        if (some == 2)
-            F(rows_through)(row, 2, (const REAL *)of->weight + first, weight_block, bias_block, count);
-        else
-            F(rows_through)(row, 1, (const REAL *)of->weight + first, weight_block, bias_block, count);
+        F(one_or_two_through)(of, row, some, (const REAL *)of->weight + first, weight_block, bias_block, count);
         if ((r + some) % NORM_BLOCK == 0 || r + some == rows) {
             F(emptied)(weight_block, weight_total, count);
             F(emptied)(bias_block, bias_total, count);

@@ -140,7 +140,7 @@ class Backend:
     # Kernels that take a number beside an array of a half type (add_scaled: that array), compute in single precision and round once,
     # as PyTorch does: the number too, but that of mul, div and floor_divide. What others make of float32 is rounded behind them.
     narrow_numbers: frozenset[str] = frozenset()
-    adds_into: frozenset[str] = frozenset()  # kernels whose backward may add its first gradient to an array ``into``, and gives that
+    adds_into: frozenset[str] = frozenset()  # those that take ``into`` backward: see ops/fused.py
     # Whether every kernel of one result takes ``out=``, of the result's dtype: of another shape it is left, and a new array given.
     takes_out = False
     numbered = False  # whether the index is part of the device's name: "cuda:0", but "cpu"

@@ -13,7 +13,7 @@ from tensorcore.shortcuts import fused_way
 from tensorcore.tape.engine import key_of, walk
 from tensorcore.tape.memory import next_order
 from tensorcore.tape.mode import enable_grad, makers, mode
-from tensorcore.tape.node import Node, Output, accumulating, arrived, leaf, stale, unpack
+from tensorcore.tape.node import Node, Output, adding, arrived, leaf, stale, unpack
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = ["Fused", "differentiate"]
@@ -152,12 +152,12 @@ class Fused(Op):
         sent = [None if one is None else one.native for one in g] if several else g.native
         natives = [sent, *[None if one is None else one.native for one in inputs], *node.out]
         total = None
-        if self.kernel in device.adds_into and needs[0] and g.dtype.itemsize >= 4:
+        if self.kernel in device.adds_into and needs[0] and g.dtype.itemsize >= 4 and mode.tracer is None:
             total = arrived(node, node.edges[0], g)
         if total is None:
             grads = _run(device, f"{self.kernel}_backward", natives, {"needs": needs, **options})
         else:
-            with accumulating:  # and without another try where memory runs out: a part may have been added
+            with adding(total):  # and without another try where memory runs out: a part may have been added
                 grads = kernel(*natives, needs=needs, into=total.native, **options)
         if grads is None:  # a combination that the kernel leaves to the decomposition
             return differentiate(lambda *twins: self.decomposition(*twins, **options), inputs, g, needs)

@@ -224,16 +224,11 @@ def elementwise_inplace(op: Op, overwritten: Callable[..., bool]) -> Callable[..
         # A 0-d host tensor may have met one with dims elsewhere, which it cannot hold.
         check_same_device(name, input, device)
         natives, widened = arguments(op, device, inputs, compute)
-        if compute is input.dtype and final is compute and not widened:
+        own = compute is input.dtype and not widened  # the kernel's first array is the input's
+        if own and final is compute:
             device.kernels[op.kernel](*natives, out=input.native)
             remember(op, device, inputs, compute, final)
-        elif (
-            compute is input.dtype
-            and not widened
-            and op.result
-            and len(natives) == 2
-            and (over := device.kernels["compare_over"])
-        ):
+        elif own and op.result and len(natives) == 2 and (over := device.kernels["compare_over"]):
             over(*natives, by=op.kernel)
         else:
             device.kernels["copy"](input.native, device.kernels[op.kernel](*natives))

